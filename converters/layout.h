@@ -1,0 +1,163 @@
+#ifndef ESP_CONVERTERS_LAYOUT_H
+#define ESP_CONVERTERS_LAYOUT_H
+/*
+ * Layout: how a forest becomes items, and how tree operations become requests on those
+ * items.  A layout owns its key design, so both directions live in ONE file,
+ * converters/NAME.c: the bulk converter (`emit`) and the operations (`children`, `move`, ...).
+ *
+ * To add one: write converters/NAME.c defining `const struct esp_layout_ops
+ * esp_layout_NAME` and add one line to converters/layouts.def.  The command line, the
+ * bench, the reports, the docs and tests/conformance pick it up from the registry.
+ */
+#include "stores/store.h"
+#include "tree/forest.h"
+
+enum esp_op {
+#define ESP_OPERATION(NAME, name, kind, origin, arguments, text) ESP_OP_##NAME,
+#include "converters/operations.def"
+#undef ESP_OPERATION
+    ESP_OP_COUNT_ALL
+};
+
+/* What the registry says of an operation. */
+struct esp_op_info {
+    const char *name, *arguments, *text;
+    bool write, core;
+};
+extern const struct esp_op_info esp_op_info[ESP_OP_COUNT_ALL];
+int esp_op_find(const char *name); /* enum esp_op, or -1 */
+
+/* What an operation returns for one node.  Borrowed during the call. */
+struct esp_node_view {
+    struct esp_str id;
+    struct esp_str parent_id; /* ptr == NULL: this answer does not carry it; len 0: a root */
+    int64_t depth;            /* from the root; -1: the answer does not carry it */
+    struct esp_data data;
+};
+typedef enum esp_status esp_node_fn(void *ctx, const struct esp_node_view *node);
+
+/* How a caller names a node.  `id` alone is always enough; `key` is what the layout can use
+ * to skip a look-up (a path, interval bounds): filled by `locate` (from the forest: the
+ * client knows its keys) or by `resolve` (from the store: billed).  The bench reports which. */
+struct esp_locator {
+    struct esp_str id;
+    const void *key; /* layout-private, in the arena given to locate/resolve; NULL = id only */
+};
+
+struct esp_layout;
+
+/* One caller's use of a layout in a table. */
+struct esp_access {
+    const struct esp_layout *layout;
+    struct esp_session *session;
+    struct esp_arena *scratch; /* the operation's memory; the caller resets it between operations */
+    bool consistent;           /* read the table strongly where possible (indexes cannot be) */
+    uint64_t value;            /* out: count: descendants; is-descendant: 0 or 1 */
+    struct esp_error *err;     /* may be NULL */
+};
+
+/* The arguments of every operation; each reads the ones it needs. */
+struct esp_args {
+    struct esp_locator at; /* the node; insert: unused */
+    struct esp_locator to; /* insert, move: the new parent, id.len == 0 = become a root;
+                              is-descendant, lca: the other node */
+    uint32_t lo, hi;       /* window: relative depths, hi == UINT32_MAX: to the leaves;
+                              level: lo */
+    struct esp_str id;     /* insert: the new node */
+    struct esp_data data;  /* insert: its payload; update: attributes to set */
+    const struct esp_str *remove; /* update: names of attributes to remove */
+    size_t remove_count;
+};
+
+/* Reads call fn once per node; writes do not call it.
+ *   ERR_NOT_FOUND  `at` (or `to`) is absent        ERR_EXISTS  insert of an id that exists
+ *   ERR_CYCLE      move under itself or below; nothing is written then
+ * `at` itself is part of the answer only for `node`, `tree` and a window from 0.
+ * Order: ancestors root first; layouts with `ordered` return siblings and trees in sibling
+ * order; the rest is free.  level and tree: `at` must be a root (the caller's duty). */
+typedef enum esp_status esp_op_fn(struct esp_access *a, const struct esp_args *args,
+                                  esp_node_fn *fn, void *ctx);
+
+/* A broken invariant, by name, with the ids concerned; borrowed during the call. */
+struct esp_finding {
+    const char *name; /* "wrong-depth", "missing-parent", "overlap" ... */
+    struct esp_str id, other;
+    const char *text; /* one sentence */
+};
+typedef enum esp_status esp_finding_fn(void *ctx, const struct esp_finding *finding);
+
+struct esp_layout_ops {
+    const char *name;    /* "nested-set" */
+    const char *family;  /* "path", "replica", "nested set", "adjacency" */
+    const char *summary; /* one line */
+    bool ordered;        /* answers keep sibling order */
+    struct esp_schema schema; /* with default names */
+    const struct esp_option *options; /* for --set KEY=VALUE; offsets into esp_layout_settings */
+
+    /* --- bulk conversion: pure, no I/O, safe in parallel over disjoint ranges --- */
+
+    /* Items that nodes [first, first + n) become. */
+    uint64_t (*item_count)(const struct esp_layout *l, const struct esp_forest *f, esp_node first,
+                           uint32_t n);
+    /* Everything that would make an item impossible, before the first one is written: a
+     * separator inside an id, keys and items over DynamoDB's limits.  Names source line,
+     * id and bytes, and what to do.  O(nodes). */
+    enum esp_status (*validate)(const struct esp_layout *l, const struct esp_forest *f,
+                                struct esp_error *err);
+    /* Emit the items of nodes [first, first + n).  Strings are borrowed from the forest or
+     * `scratch`; the caller may reset `scratch` between calls, never during one. */
+    enum esp_status (*emit)(const struct esp_layout *l, const struct esp_forest *f, esp_node first,
+                            uint32_t n, struct esp_arena *scratch, esp_item_fn *fn, void *ctx);
+
+    /* --- naming nodes --- */
+    enum esp_status (*locate)(const struct esp_layout *l, const struct esp_forest *f, esp_node v,
+                              struct esp_arena *arena, struct esp_locator *out);
+    enum esp_status (*resolve)(struct esp_access *a, struct esp_str id, struct esp_locator *out);
+
+    /* --- operations: CORE ones are mandatory, NULL ones are derived --- */
+    esp_op_fn *op[ESP_OP_COUNT_ALL];
+
+    /* Stream the table and report every broken invariant. */
+    enum esp_status (*check)(struct esp_access *a, esp_finding_fn *fn, void *ctx);
+};
+
+/* What `--set` can change; zeroed fields mean the default. */
+struct esp_layout_settings {
+    const char *separator;    /* path layouts */
+    uint64_t gap;             /* nested-set; 0 = 1 */
+    struct esp_strings attr;  /* "Path=p": rename attributes */
+    struct esp_strings index; /* "gsi1=by-root" */
+};
+
+/* A layout with its settings: what everybody passes around.  Immutable after init. */
+struct esp_layout {
+    const struct esp_layout_ops *ops;
+    struct esp_schema schema; /* with the names in use */
+    struct esp_str separator;
+    struct esp_layout_settings settings;
+};
+
+extern const struct esp_layout_ops *const esp_layouts[]; /* NULL-terminated */
+/* "nested-set"; NULL when unknown. */
+const struct esp_layout_ops *esp_layout_find(const char *name);
+/* `sets` are the KEY=VALUE texts of --set (keys: separator, gap, attr.OLD, index.OLD); they are
+ * borrowed for the layout's life. */
+enum esp_status esp_layout_init(struct esp_layout *layout, const struct esp_layout_ops *ops,
+                                const struct esp_strings *sets, struct esp_error *err)
+    ESP_MUST_CHECK;
+
+/* --- what callers use --- */
+
+enum esp_plan { ESP_PLAN_NATIVE, ESP_PLAN_DERIVED };
+enum esp_plan esp_layout_plan(const struct esp_layout *layout, enum esp_op op);
+/* Native plan if the layout has one, else the derived one. */
+enum esp_status esp_operate(struct esp_access *a, enum esp_op op, const struct esp_args *args,
+                            esp_node_fn *fn, void *ctx) ESP_MUST_CHECK;
+/* id only, or resolved with the layout's own look-up: a locator for later operations. */
+enum esp_status esp_resolve(struct esp_access *a, struct esp_str id, struct esp_locator *out)
+    ESP_MUST_CHECK;
+
+/* converters/derived.c: the derived plans, by operation; NULL for CORE ones. */
+extern esp_op_fn *const esp_derived[ESP_OP_COUNT_ALL];
+
+#endif

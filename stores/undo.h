@@ -1,0 +1,21 @@
+#ifndef ESP_STORES_UNDO_H
+#define ESP_STORES_UNDO_H
+/*
+ * Undo for one session: while it is on, the image of every item is read before it is
+ * written, and rollback puts all of them back.  Neither is metered.  The bench uses it
+ * so that each sampled write starts from the same table, on any store.
+ */
+#include "stores/store.h"
+
+struct esp_undo;
+enum esp_status esp_undo_begin(struct esp_session *s, struct esp_error *err) ESP_MUST_CHECK;
+/* Put everything back; undo stays on, empty. */
+enum esp_status esp_undo_rollback(struct esp_session *s, struct esp_error *err) ESP_MUST_CHECK;
+void esp_undo_end(struct esp_session *s); /* keep what was written; off is fine */
+/* Time spent reading images since begin or the last rollback: not the operation's. */
+uint64_t esp_undo_overhead_ns(const struct esp_session *s);
+
+/* Called by the session layer before it executes writes. */
+enum esp_status esp_undo_record(struct esp_session *s, const struct esp_write *w, size_t n,
+                                struct esp_error *err) ESP_MUST_CHECK;
+#endif

@@ -19,9 +19,9 @@ struct esp_compare_options {
     uint64_t seed;
     enum esp_addressing addressing;
     bool consistent;
-    uint32_t workers;          /* of the load */
-    double round_trip_ms;      /* for the modelled latency; 0 = 1 ms... stated in the report */
-    const char *table_prefix;  /* tables are PREFIX-LAYOUT; NULL = "espalier-compare" */
+    uint32_t workers;         /* of the load */
+    double round_trip_ms;     /* for the modelled latency; 0 = 1 ms... stated in the report */
+    const char *table_prefix; /* tables are PREFIX-LAYOUT; NULL = "espalier-compare" */
     bool keep_tables;
 };
 
@@ -51,7 +51,7 @@ struct esp_layout_result {
     /* The hottest partition keys while loading, of the table and of each index. */
     struct esp_hot_key {
         char key[64];
-        double units;  /* write units that fall on it */
+        double units; /* write units that fall on it */
         uint64_t items;
     } hot[1 + ESP_INDEX_MAX];
 };

@@ -7,8 +7,8 @@
 #include "core/mem.h"
 
 struct esp_histogram;
-enum esp_status esp_histogram_new(const struct esp_alloc *alloc, struct esp_histogram **out)
-    ESP_MUST_CHECK;
+enum esp_status esp_histogram_new(const struct esp_alloc *alloc,
+                                  struct esp_histogram **out) ESP_MUST_CHECK;
 void esp_histogram_free(struct esp_histogram *h); /* NULL is fine */
 void esp_histogram_record(struct esp_histogram *h, uint64_t value_ns);
 void esp_histogram_merge(struct esp_histogram *into, const struct esp_histogram *from);

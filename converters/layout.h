@@ -58,13 +58,13 @@ struct esp_access {
 
 /* The arguments of every operation; each reads the ones it needs. */
 struct esp_args {
-    struct esp_locator at; /* the node; insert: unused */
-    struct esp_locator to; /* insert, move: the new parent, id.len == 0 = become a root;
-                              is-descendant, lca: the other node */
-    uint32_t lo, hi;       /* window: relative depths, hi == UINT32_MAX: to the leaves;
-                              level: lo */
-    struct esp_str id;     /* insert: the new node */
-    struct esp_data data;  /* insert: its payload; update: attributes to set */
+    struct esp_locator at;        /* the node; insert: unused */
+    struct esp_locator to;        /* insert, move: the new parent, id.len == 0 = become a root;
+                                     is-descendant, lca: the other node */
+    uint32_t lo, hi;              /* window: relative depths, hi == UINT32_MAX: to the leaves;
+                                     level: lo */
+    struct esp_str id;            /* insert: the new node */
+    struct esp_data data;         /* insert: its payload; update: attributes to set */
     const struct esp_str *remove; /* update: names of attributes to remove */
     size_t remove_count;
 };
@@ -87,11 +87,11 @@ struct esp_finding {
 typedef enum esp_status esp_finding_fn(void *ctx, const struct esp_finding *finding);
 
 struct esp_layout_ops {
-    const char *name;    /* "nested-set" */
-    const char *family;  /* "path", "replica", "nested set", "adjacency" */
-    const char *summary; /* one line */
-    bool ordered;        /* answers keep sibling order */
-    struct esp_schema schema; /* with default names */
+    const char *name;                 /* "nested-set" */
+    const char *family;               /* "path", "replica", "nested set", "adjacency" */
+    const char *summary;              /* one line */
+    bool ordered;                     /* answers keep sibling order */
+    struct esp_schema schema;         /* with default names */
     const struct esp_option *options; /* for --set KEY=VALUE; offsets into esp_layout_settings */
 
     /* --- bulk conversion: pure, no I/O, safe in parallel over disjoint ranges --- */
@@ -143,8 +143,8 @@ const struct esp_layout_ops *esp_layout_find(const char *name);
 /* `sets` are the KEY=VALUE texts of --set (keys: separator, gap, attr.OLD, index.OLD); they are
  * borrowed for the layout's life. */
 enum esp_status esp_layout_init(struct esp_layout *layout, const struct esp_layout_ops *ops,
-                                const struct esp_strings *sets, struct esp_error *err)
-    ESP_MUST_CHECK;
+                                const struct esp_strings *sets,
+                                struct esp_error *err) ESP_MUST_CHECK;
 
 /* --- what callers use --- */
 
@@ -154,8 +154,8 @@ enum esp_plan esp_layout_plan(const struct esp_layout *layout, enum esp_op op);
 enum esp_status esp_operate(struct esp_access *a, enum esp_op op, const struct esp_args *args,
                             esp_node_fn *fn, void *ctx) ESP_MUST_CHECK;
 /* id only, or resolved with the layout's own look-up: a locator for later operations. */
-enum esp_status esp_resolve(struct esp_access *a, struct esp_str id, struct esp_locator *out)
-    ESP_MUST_CHECK;
+enum esp_status esp_resolve(struct esp_access *a, struct esp_str id,
+                            struct esp_locator *out) ESP_MUST_CHECK;
 
 /* converters/derived.c: the derived plans, by operation; NULL for CORE ones. */
 extern esp_op_fn *const esp_derived[ESP_OP_COUNT_ALL];

@@ -20,9 +20,15 @@ struct esp_virtual_clock {
 };
 struct esp_clock esp_clock_virtual(struct esp_virtual_clock *state); /* state is borrowed */
 
-static inline uint64_t esp_now_ns(const struct esp_clock *c) { return c->now_ns(c->ctx); }
-static inline uint64_t esp_wall_ns(const struct esp_clock *c) { return c->wall_ns(c->ctx); }
-static inline void esp_sleep_ns(const struct esp_clock *c, uint64_t ns) { c->sleep_ns(c->ctx, ns); }
+static inline uint64_t esp_now_ns(const struct esp_clock *c) {
+    return c->now_ns(c->ctx);
+}
+static inline uint64_t esp_wall_ns(const struct esp_clock *c) {
+    return c->wall_ns(c->ctx);
+}
+static inline void esp_sleep_ns(const struct esp_clock *c, uint64_t ns) {
+    c->sleep_ns(c->ctx, ns);
+}
 
 /* "20261121T054500Z" (17 bytes with NUL) as SigV4 wants it. */
 void esp_wall_format_iso(uint64_t wall_ns, char out[17]);

@@ -77,8 +77,8 @@ void *esp_arena_alloc(struct esp_arena *arena, size_t size) ESP_MUST_CHECK;
 void *esp_arena_calloc(struct esp_arena *arena, size_t count, size_t size) ESP_MUST_CHECK;
 /* Copy `s` (plus a NUL not counted in len).  ptr == NULL on failure. */
 struct esp_str esp_arena_dup(struct esp_arena *arena, struct esp_str s) ESP_MUST_CHECK;
-struct esp_str esp_arena_fmt(struct esp_arena *arena, const char *fmt, ...) ESP_PRINTF(2, 3)
-    ESP_MUST_CHECK;
+struct esp_str esp_arena_fmt(struct esp_arena *arena, const char *fmt, ...)
+    ESP_PRINTF(2, 3) ESP_MUST_CHECK;
 
 /* Growing byte buffer with a maximum.  A failed append sets `failed` and every
  * later append does nothing, so that a run of appends needs one check at its end. */

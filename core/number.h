@@ -11,17 +11,17 @@ enum { ESP_NUMBER_DIGITS_MAX = 38, ESP_NUMBER_TEXT_MAX = 172 };
 
 /* value = sign * 0.d1d2d3... * 10^exponent; no leading or trailing zero digits. */
 struct esp_number {
-    int8_t sign;                           /* -1, 0 (the number is zero), 1 */
-    uint8_t count;                         /* significant digits; 0 for zero */
-    int16_t exponent;                      /* position of the decimal point */
-    uint8_t digit[ESP_NUMBER_DIGITS_MAX];  /* 0..9, most significant first */
+    int8_t sign;                          /* -1, 0 (the number is zero), 1 */
+    uint8_t count;                        /* significant digits; 0 for zero */
+    int16_t exponent;                     /* position of the decimal point */
+    uint8_t digit[ESP_NUMBER_DIGITS_MAX]; /* 0..9, most significant first */
 };
 
 /* Accepts what DynamoDB accepts ("5", "+5", "-5", "005", ".5", "5.", "1e2", "1.e5");
  * refuses blanks, "", "1e", "NaN", "0x10", over 38 digits, out of range.
  * ERR_INPUT with a sentence that says which. */
-enum esp_status esp_number_parse(struct esp_str text, struct esp_number *out, struct esp_error *err)
-    ESP_MUST_CHECK;
+enum esp_status esp_number_parse(struct esp_str text, struct esp_number *out,
+                                 struct esp_error *err) ESP_MUST_CHECK;
 void esp_number_from_i64(int64_t value, struct esp_number *out);
 /* True, and *out, when the number is whole and fits. */
 bool esp_number_to_i64(const struct esp_number *n, int64_t *out);

@@ -7,12 +7,12 @@
 #include "core/mem.h"
 
 enum esp_option_type {
-    ESP_OPT_FLAG,   /* bool: --name sets it */
-    ESP_OPT_STRING, /* const char *: borrowed from argv or the text given */
-    ESP_OPT_U64,    /* uint64_t: decimal, suffixes k M G (powers of 1000) */
-    ESP_OPT_DOUBLE, /* double: finite, >= 0 */
-    ESP_OPT_CHOICE, /* int: position in `choices` */
-    ESP_OPT_LIST,   /* struct esp_strings: may be given several times, order kept */
+    ESP_OPT_FLAG,    /* bool: --name sets it */
+    ESP_OPT_STRING,  /* const char *: borrowed from argv or the text given */
+    ESP_OPT_U64,     /* uint64_t: decimal, suffixes k M G (powers of 1000) */
+    ESP_OPT_DOUBLE,  /* double: finite, >= 0 */
+    ESP_OPT_CHOICE,  /* int: position in `choices` */
+    ESP_OPT_LIST,    /* struct esp_strings: may be given several times, order kept */
     ESP_OPT_OPTFLAG, /* const char *: --name (value "") or --name=VALUE; NULL when absent */
 };
 
@@ -25,10 +25,10 @@ struct esp_strings {
 struct esp_option {
     const char *name; /* "max-wcu"; an array of options ends with name == NULL */
     enum esp_option_type type;
-    size_t offset;       /* of the field in the options struct */
-    const char *argument; /* "N", "FILE"; NULL for a flag */
-    const char *fallback; /* value when absent, as text; NULL = zeroed field */
-    const char *help;     /* one line, no full stop */
+    size_t offset;              /* of the field in the options struct */
+    const char *argument;       /* "N", "FILE"; NULL for a flag */
+    const char *fallback;       /* value when absent, as text; NULL = zeroed field */
+    const char *help;           /* one line, no full stop */
     const char *const *choices; /* ESP_OPT_CHOICE: NULL-terminated */
 };
 
@@ -43,8 +43,8 @@ enum esp_status esp_option_set(const struct esp_option *options, void *values, c
  * Unknown options are refused with the nearest known one as a proposal.
  * `sets` is a NULL-terminated list of option tables that share `values`. */
 enum esp_status esp_options_parse(const struct esp_option *const *sets, void *values, int argc,
-                                  char **argv, int *operand_count, struct esp_error *err)
-    ESP_MUST_CHECK;
+                                  char **argv, int *operand_count,
+                                  struct esp_error *err) ESP_MUST_CHECK;
 /* Append the help of a table, one row an option, to `out`. */
 void esp_options_help(const struct esp_option *options, struct esp_buf *out);
 

@@ -39,7 +39,7 @@ struct esp_error {
 #define ESP_ERROR_INIT                                                                             \
     { .status = ESP_OK }
 
-#define ESP_MUST_CHECK __attribute__((warn_unused_result))
+#define ESP_MUST_CHECK         __attribute__((warn_unused_result))
 #define ESP_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 
 /* Fill *err unless it already holds an error (the first error wins: it is the

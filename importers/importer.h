@@ -40,12 +40,12 @@ struct esp_importer {
                            struct esp_error *err);
 };
 
-extern const struct esp_importer *const esp_importers[]; /* NULL-terminated */
+extern const struct esp_importer *const esp_importers[];        /* NULL-terminated */
 const struct esp_importer *esp_importer_find(const char *name); /* or NULL */
 /* By name, else by content and extension; ERR_USAGE / ERR_INPUT with what to do. */
 enum esp_status esp_importer_choose(struct esp_reader *in, const struct esp_source_options *options,
-                                    const struct esp_importer **out, struct esp_error *err)
-    ESP_MUST_CHECK;
+                                    const struct esp_importer **out,
+                                    struct esp_error *err) ESP_MUST_CHECK;
 
 /* The whole way from files (or "-") to a forest. `rows` (may be NULL) counts records. */
 enum esp_status esp_import_files(const char *const *paths, size_t path_count,
@@ -58,14 +58,14 @@ enum esp_status esp_import_files(const char *const *paths, size_t path_count,
 /* What becomes of a column or key: its name encoded once, its type. */
 struct esp_column {
     struct esp_str name;
-    char *json_prefix;    /* `"name":` */
+    char *json_prefix; /* `"name":` */
     size_t json_prefix_len;
     char type[5]; /* "S", "N", "BOOL", "NULL", "L", "M", "SS", "NS", "B"; "" = by --infer or S */
 };
 /* Append one member made of text `value` to `out`, and its charged size to *size.
  * Empty text makes no member.  Errors are without a position: the caller adds it. */
 enum esp_status esp_column_put(const struct esp_column *column, struct esp_str value, bool infer,
-                               struct esp_buf *out, uint32_t *size, struct esp_error *err)
-    ESP_MUST_CHECK;
+                               struct esp_buf *out, uint32_t *size,
+                               struct esp_error *err) ESP_MUST_CHECK;
 
 #endif

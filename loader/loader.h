@@ -34,8 +34,8 @@ struct esp_load_result {
     uint64_t items_left;    /* not tried, or undone when the run stopped */
     uint64_t elapsed_ns;
     struct esp_usage usage;
-    int verified;            /* 1 yes, 0 no (counts differ), -1 not checked */
-    uint64_t items_counted;  /* when verified >= 0 */
+    int verified;           /* 1 yes, 0 no (counts differ), -1 not checked */
+    uint64_t items_counted; /* when verified >= 0 */
 };
 
 /* Returns ESP_OK only if every planned item is in the store.  *result is filled on failure
@@ -57,7 +57,7 @@ enum esp_status esp_load_quote(const struct esp_forest *forest, const struct esp
 enum esp_if_exists { ESP_IF_EXISTS_FAIL, ESP_IF_EXISTS_APPEND, ESP_IF_EXISTS_REPLACE };
 enum esp_status esp_table_prepare(struct esp_store *store, const char *name,
                                   const struct esp_schema *schema, enum esp_if_exists if_exists,
-                                  const struct esp_table_options *options, struct esp_error *err)
-    ESP_MUST_CHECK;
+                                  const struct esp_table_options *options,
+                                  struct esp_error *err) ESP_MUST_CHECK;
 
 #endif

@@ -24,19 +24,19 @@ void esp_units_add(struct esp_units *sum, const struct esp_units *part);
 
 /* What a piece of work cost. */
 struct esp_usage {
-    uint64_t requests;       /* HTTP requests or their equivalent, retries included */
-    uint64_t round_trips;    /* requests in sequence; those that overlap count once */
-    uint64_t retries;        /* requests repeated because of throttling or errors */
-    uint64_t throttled;      /* answers (or items left unprocessed) that said: too fast */
-    uint64_t items_read;     /* before filters: what is charged */
-    uint64_t items_returned; /* after filters */
-    uint64_t items_written;  /* puts + updates + deletes that succeeded */
-    uint64_t bytes_read;     /* item and entry bytes, before filters */
-    uint64_t bytes_written;  /* item bytes after the write, index entries not included */
+    uint64_t requests;            /* HTTP requests or their equivalent, retries included */
+    uint64_t round_trips;         /* requests in sequence; those that overlap count once */
+    uint64_t retries;             /* requests repeated because of throttling or errors */
+    uint64_t throttled;           /* answers (or items left unprocessed) that said: too fast */
+    uint64_t items_read;          /* before filters: what is charged */
+    uint64_t items_returned;      /* after filters */
+    uint64_t items_written;       /* puts + updates + deletes that succeeded */
+    uint64_t bytes_read;          /* item and entry bytes, before filters */
+    uint64_t bytes_written;       /* item bytes after the write, index entries not included */
     uint64_t index_bytes_written; /* entry bytes after the write, all indexes */
     struct esp_units read, write; /* by the documented rules */
     struct esp_units billed_read, billed_write; /* as the endpoint reported them */
-    bool billed; /* the endpoint reports capacity; false: billed_* mean nothing */
+    bool billed;          /* the endpoint reports capacity; false: billed_* mean nothing */
     bool write_estimated; /* a write's previous item was not known to the client */
     bool read_estimated;  /* a remote filter hid what was read: billed units were taken */
 };

@@ -54,7 +54,7 @@ struct esp_index {
     struct esp_str name;
     int pk, sk; /* positions in esp_schema.attrs; sk == -1: no sort key */
     enum esp_projection projection;
-    bool local; /* LSI: pk is the table's, may be read consistently */
+    bool local;                              /* LSI: pk is the table's, may be read consistently */
     struct esp_str include[ESP_INCLUDE_MAX]; /* ESP_PROJECT_INCLUDE: attribute names */
     size_t include_count;
 };
@@ -142,8 +142,8 @@ struct esp_member {
 bool esp_data_next(struct esp_data data, size_t *pos, struct esp_arena *scratch,
                    struct esp_member *out);
 /* Bytes DynamoDB charges for a value given as DynamoDB JSON text, name not included. */
-enum esp_status esp_json_value_size(struct esp_str text, uint32_t *size, struct esp_error *err)
-    ESP_MUST_CHECK;
+enum esp_status esp_json_value_size(struct esp_str text, uint32_t *size,
+                                    struct esp_error *err) ESP_MUST_CHECK;
 
 /* Parse an item given as DynamoDB JSON (an object with braces): structural attributes
  * go to their positions, the rest becomes data in canonical form (no blanks, numbers
@@ -153,8 +153,8 @@ enum esp_status esp_item_parse(const struct esp_schema *schema, struct esp_str j
                                struct esp_arena *arena, struct esp_item *out,
                                struct esp_error *err) ESP_MUST_CHECK;
 /* A value as plain DynamoDB JSON text -> struct esp_value (S, N, B decoded, others JSON). */
-enum esp_status esp_value_parse(struct esp_str json, struct esp_arena *arena,
-                                struct esp_value *out, struct esp_error *err) ESP_MUST_CHECK;
+enum esp_status esp_value_parse(struct esp_str json, struct esp_arena *arena, struct esp_value *out,
+                                struct esp_error *err) ESP_MUST_CHECK;
 
 /* Append data as plain JSON members without braces: "name":"x","pop":5 (sets as arrays,
  * binaries as base64 text). */

@@ -22,8 +22,19 @@
 
 /* --- requests --------------------------------------------------------------- */
 
-enum esp_compare { ESP_ANY, ESP_EQ, ESP_LT, ESP_LE, ESP_GT, ESP_GE, ESP_BETWEEN, ESP_PREFIX,
-                   ESP_EXISTS, ESP_NOT_EXISTS, ESP_NE };
+enum esp_compare {
+    ESP_ANY,
+    ESP_EQ,
+    ESP_LT,
+    ESP_LE,
+    ESP_GT,
+    ESP_GE,
+    ESP_BETWEEN,
+    ESP_PREFIX,
+    ESP_EXISTS,
+    ESP_NOT_EXISTS,
+    ESP_NE
+};
 enum { ESP_PRIMARY = -1 };
 
 /* A condition on one attribute: a filter of a read, or a condition of a write.
@@ -37,7 +48,7 @@ struct esp_condition {
 /* Where a Query or Scan goes on: the LastEvaluatedKey.  Zeroed = from the start. */
 struct esp_cursor {
     bool set;
-    struct esp_item key;  /* table key and index key; strings point into `bytes` */
+    struct esp_item key; /* table key and index key; strings point into `bytes` */
     char bytes[2 * (ESP_PK_BYTES_MAX + ESP_SK_BYTES_MAX)];
 };
 /* Make a cursor from an item's keys; strings are copied. index: ESP_PRIMARY or position. */
@@ -69,7 +80,7 @@ struct esp_scan {
 enum esp_write_kind { ESP_PUT, ESP_DELETE, ESP_UPDATE, ESP_CHECK /* transactions only */ };
 struct esp_write {
     enum esp_write_kind kind;
-    struct esp_item item; /* PUT: the item; else only the primary key is read */
+    struct esp_item item;             /* PUT: the item; else only the primary key is read */
     const struct esp_change *changes; /* UPDATE */
     size_t change_count;
     const struct esp_condition *condition; /* NULL: unconditional */
@@ -108,10 +119,10 @@ struct esp_request {
     esp_item_fn *fn;           /* GET, QUERY, SCAN: receives the items */
     void *ctx;
     /* outcome */
-    enum esp_status status;  /* ERR_CONDITION, ERR_CONFLICT, ... of this request */
+    enum esp_status status; /* ERR_CONDITION, ERR_CONFLICT, ... of this request */
     struct esp_error error;
-    bool more;               /* QUERY, SCAN: another page follows from the cursor */
-    size_t undone;           /* GET, WRITE: keys or writes left (Unprocessed...) */
+    bool more;     /* QUERY, SCAN: another page follows from the cursor */
+    size_t undone; /* GET, WRITE: keys or writes left (Unprocessed...) */
 };
 
 /* --- the plug-in ------------------------------------------------------------- */
@@ -129,7 +140,7 @@ struct esp_session;
 enum esp_billing { ESP_BILLING_UNKNOWN, ESP_BILLING_ON_DEMAND, ESP_BILLING_PROVISIONED };
 struct esp_table_info {
     char name[256];
-    char status[32]; /* "ACTIVE" ... */
+    char status[32];                 /* "ACTIVE" ... */
     uint64_t item_count, item_bytes; /* as the store knows them; DynamoDB's are hours old */
     uint64_t index_bytes[ESP_INDEX_MAX];
     enum esp_billing billing;
@@ -154,8 +165,8 @@ struct esp_store_ops {
     enum esp_status (*open)(struct esp_store *store, struct esp_error *err);
     void (*close)(struct esp_store *store);
     enum esp_status (*list_tables)(struct esp_store *store,
-                                   enum esp_status (*fn)(void *ctx, struct esp_str name),
-                                   void *ctx, struct esp_error *err);
+                                   enum esp_status (*fn)(void *ctx, struct esp_str name), void *ctx,
+                                   struct esp_error *err);
     /* ERR_NOT_FOUND when there is no such table. */
     enum esp_status (*describe_table)(struct esp_store *store, const char *name,
                                       struct esp_arena *arena, struct esp_table_info *out,
@@ -163,10 +174,8 @@ struct esp_store_ops {
     /* ERR_EXISTS when there is one.  Returns when the table is ACTIVE / gone. */
     enum esp_status (*create_table)(struct esp_store *store, const char *name,
                                     const struct esp_schema *schema,
-                                    const struct esp_table_options *options,
-                                    struct esp_error *err);
-    enum esp_status (*drop_table)(struct esp_store *store, const char *name,
-                                  struct esp_error *err);
+                                    const struct esp_table_options *options, struct esp_error *err);
+    enum esp_status (*drop_table)(struct esp_store *store, const char *name, struct esp_error *err);
 
     enum esp_status (*table_open)(struct esp_table *table, struct esp_error *err);
     void (*table_close)(struct esp_table *table);
@@ -178,8 +187,8 @@ struct esp_store_ops {
      * it and the call returns ESP_OK; the call itself fails only when going on is useless
      * (unreachable, credentials, no memory).  Adds to session->usage; requests and retries
      * are counted here, round trips by the session layer.  Retries what is retryable. */
-    enum esp_status (*execute)(struct esp_session *session, struct esp_request *requests,
-                               size_t n, struct esp_error *err);
+    enum esp_status (*execute)(struct esp_session *session, struct esp_request *requests, size_t n,
+                               struct esp_error *err);
 
     /* The bulk stream: puts in any order, no conditions, batches and connections kept full.
      * The item is encoded or copied before the call returns.  flush: every put of this
@@ -202,12 +211,12 @@ struct esp_store {
 /* Settings a command line may give; zeroed = defaults. */
 struct esp_store_config {
     const char *region, *profile, *endpoint_url; /* NULL: from environment and files */
-    uint32_t connections;   /* in flight per session; 0 = 16 */
-    uint32_t batch;         /* items a BatchWriteItem; 0 = 25 */
-    uint64_t seed;          /* jitter */
-    bool no_sync;           /* local: do not wait for the disk at commit */
-    uint64_t timeout_ms;    /* give up on one operation after this; 0 = 60 s */
-    uint64_t page_bytes;    /* local, memory: bytes a page; 0 = 1 MiB (tests use 100) */
+    uint32_t connections;                        /* in flight per session; 0 = 16 */
+    uint32_t batch;                              /* items a BatchWriteItem; 0 = 25 */
+    uint64_t seed;                               /* jitter */
+    bool no_sync;                                /* local: do not wait for the disk at commit */
+    uint64_t timeout_ms;                         /* give up on one operation after this; 0 = 60 s */
+    uint64_t page_bytes; /* local, memory: bytes a page; 0 = 1 MiB (tests use 100) */
 };
 
 struct esp_table {
@@ -262,8 +271,8 @@ enum esp_status esp_session_get(struct esp_session *s, struct esp_item *keys, si
                                 bool consistent, esp_item_fn *fn, void *ctx,
                                 struct esp_error *err) ESP_MUST_CHECK;
 /* All pages, in sort-key order. */
-enum esp_status esp_session_query(struct esp_session *s, const struct esp_query *q,
-                                  esp_item_fn *fn, void *ctx, struct esp_error *err) ESP_MUST_CHECK;
+enum esp_status esp_session_query(struct esp_session *s, const struct esp_query *q, esp_item_fn *fn,
+                                  void *ctx, struct esp_error *err) ESP_MUST_CHECK;
 /* One page from the cursor; *more says whether another follows. */
 enum esp_status esp_session_query_page(struct esp_session *s, const struct esp_query *q,
                                        struct esp_cursor *cursor, bool *more, esp_item_fn *fn,

@@ -79,9 +79,9 @@ void esp_forest_free(struct esp_forest *forest); /* NULL is fine */
 /* Look-up by id, built on demand (about 8 bytes a node), immutable after that. */
 struct esp_forest_ids;
 enum esp_status esp_forest_ids_new(const struct esp_forest *f, const struct esp_alloc *alloc,
-                                   struct esp_forest_ids **out, struct esp_error *err)
-    ESP_MUST_CHECK;
-void esp_forest_ids_free(struct esp_forest_ids *ids); /* NULL is fine */
+                                   struct esp_forest_ids **out,
+                                   struct esp_error *err) ESP_MUST_CHECK;
+void esp_forest_ids_free(struct esp_forest_ids *ids);                          /* NULL is fine */
 esp_node esp_forest_find(const struct esp_forest_ids *ids, struct esp_str id); /* or NONE */
 
 /* --- building ------------------------------------------------------------- */
@@ -98,9 +98,9 @@ struct esp_forest_builder;
 
 /* What a builder does with rows it cannot use. */
 struct esp_forest_options {
-    const char *source;        /* file name for messages; borrowed; may be NULL */
-    bool own_id_is_root;       /* parent id == id means root; else that is an error */
-    uint64_t memory_limit;     /* bytes; 0 = none */
+    const char *source;    /* file name for messages; borrowed; may be NULL */
+    bool own_id_is_root;   /* parent id == id means root; else that is an error */
+    uint64_t memory_limit; /* bytes; 0 = none */
 };
 
 /* Collects records in any order (a child may precede its parent).
@@ -108,13 +108,13 @@ struct esp_forest_options {
  * for its parent, done in batches behind prefetches. */
 enum esp_status esp_forest_builder_new(const struct esp_alloc *alloc,
                                        const struct esp_forest_options *options,
-                                       struct esp_forest_builder **out, struct esp_error *err)
-    ESP_MUST_CHECK;
+                                       struct esp_forest_builder **out,
+                                       struct esp_error *err) ESP_MUST_CHECK;
 void esp_forest_builder_free(struct esp_forest_builder *builder); /* NULL is fine */
 /* ERR_DUPLICATE names both lines; it may be reported up to a batch later. */
 enum esp_status esp_forest_builder_add(struct esp_forest_builder *builder,
-                                       const struct esp_record *record, struct esp_error *err)
-    ESP_MUST_CHECK;
+                                       const struct esp_record *record,
+                                       struct esp_error *err) ESP_MUST_CHECK;
 /* Check and number.  The builder is given: freed whatever the outcome.
  * ERR_ORPHAN (file, line, id, missing parent; how many more), ERR_CYCLE (all ids of
  * the cycle, as many as fit), ERR_DUPLICATE, ERR_LIMIT, ERR_NOMEM; an empty input is

@@ -6,8 +6,8 @@ target_compile_definitions(esp_options INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=6
                            ESP_VERSION="${PROJECT_VERSION}")
 target_compile_options(esp_options INTERFACE
   -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
-  -Wwrite-strings -Wvla -Wformat=2 -Wno-format-nonliteral -Wundef -Wcast-align
-  -fno-strict-aliasing)
+  -Wwrite-strings -Wvla -Wformat=2 -Wno-format-nonliteral -Wno-format-truncation -Wundef -Wcast-align
+  -fno-strict-aliasing $<$<C_COMPILER_ID:Clang>:-Wno-unknown-warning-option>)
 if(ESP_SANITIZE)
   target_compile_options(esp_options INTERFACE -fsanitize=${ESP_SANITIZE} -fno-omit-frame-pointer
                          -fno-sanitize-recover=all -g)

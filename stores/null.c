@@ -1,0 +1,161 @@
+/*
+ * null: meters what is written and throws it away; reads find nothing.  It measures
+ * espalier's own cost, and quotes a load without a database.
+ */
+#include "stores/store.h"
+
+static enum esp_status open_store(struct esp_store *store, struct esp_error *err) {
+    (void)store, (void)err;
+    return ESP_OK;
+}
+
+static void close_store(struct esp_store *store) {
+    (void)store;
+}
+
+static enum esp_status list_tables(struct esp_store *store,
+                                   enum esp_status (*fn)(void *ctx, struct esp_str name), void *ctx,
+                                   struct esp_error *err) {
+    (void)store, (void)fn, (void)ctx, (void)err;
+    return ESP_OK;
+}
+
+/* Never there, so that whoever prepares a table goes on to make it. */
+static enum esp_status describe_table(struct esp_store *store, const char *name,
+                                      struct esp_arena *arena, struct esp_table_info *out,
+                                      struct esp_error *err) {
+    (void)store, (void)arena, (void)out;
+    return esp_fail(err, ESP_ERR_NOT_FOUND, "the null store keeps no table %s", name);
+}
+
+static enum esp_status create_table(struct esp_store *store, const char *name,
+                                    const struct esp_schema *schema,
+                                    const struct esp_table_options *options,
+                                    struct esp_error *err) {
+    (void)store, (void)name, (void)schema, (void)options, (void)err;
+    return ESP_OK;
+}
+
+static enum esp_status drop_table(struct esp_store *store, const char *name,
+                                  struct esp_error *err) {
+    (void)store;
+    return esp_fail(err, ESP_ERR_NOT_FOUND, "the null store keeps no table %s", name);
+}
+
+static enum esp_status table_open(struct esp_table *table, struct esp_error *err) {
+    (void)table, (void)err;
+    return ESP_OK;
+}
+
+static void table_close(struct esp_table *table) {
+    (void)table;
+}
+
+static enum esp_status session_open(struct esp_session *session, struct esp_error *err) {
+    (void)session, (void)err;
+    return ESP_OK;
+}
+
+static void session_close(struct esp_session *session) {
+    (void)session;
+}
+
+/* The previous item is whatever the caller says it is: nothing is kept to look at. */
+static enum esp_status write_one(struct esp_session *s, const struct esp_write *w, bool transaction,
+                                 struct esp_error *err) {
+    const struct esp_schema *schema = &s->table->schema;
+    struct esp_item image;
+    switch (w->kind) {
+    case ESP_PUT: {
+        enum esp_status status = esp_item_check(schema, &w->item, err);
+        if (status == ESP_OK) {
+            esp_meter_write(schema, w->old, &w->item, transaction, &s->usage);
+        }
+        return status;
+    }
+    case ESP_DELETE:
+        esp_meter_write(schema, w->old, NULL, transaction, &s->usage);
+        return ESP_OK;
+    case ESP_UPDATE: {
+        enum esp_status status = esp_item_apply(schema, w->old ? w->old : &w->item, w->changes,
+                                                w->change_count, &s->arena, &image, err);
+        if (status == ESP_OK) {
+            esp_meter_write(schema, w->old, &image, transaction, &s->usage);
+        }
+        return status;
+    }
+    case ESP_CHECK:
+        esp_meter_check(schema, w->old, &s->usage);
+        return ESP_OK;
+    }
+    return ESP_ERR_INTERNAL;
+}
+
+static void execute_one(struct esp_session *s, struct esp_request *r) {
+    bool transaction = r->kind == ESP_REQ_TRANSACT;
+    s->usage.requests++;
+    r->status = ESP_OK;
+    r->more = false;
+    r->undone = 0;
+    switch (r->kind) {
+    case ESP_REQ_GET:
+        for (size_t i = 0; i < r->get.n; i++) {
+            esp_meter_get(0, r->get.consistency, &s->usage);
+        }
+        break;
+    case ESP_REQ_QUERY:
+        esp_meter_page(r->query->index, 0, 0, r->query->consistent, &s->usage);
+        break;
+    case ESP_REQ_SCAN:
+        esp_meter_page(r->scan->index, 0, 0, r->scan->consistent, &s->usage);
+        break;
+    case ESP_REQ_WRITE:
+    case ESP_REQ_TRANSACT:
+        for (size_t i = 0; i < r->write.n && r->status == ESP_OK; i++) {
+            r->status = write_one(s, &r->write.w[i], transaction, &r->error);
+        }
+        break;
+    }
+}
+
+static enum esp_status execute(struct esp_session *session, struct esp_request *requests, size_t n,
+                               struct esp_error *err) {
+    (void)err;
+    for (size_t i = 0; i < n; i++) {
+        execute_one(session, &requests[i]);
+    }
+    return ESP_OK;
+}
+
+static enum esp_status bulk_put(struct esp_session *session, const struct esp_item *item,
+                                struct esp_error *err) {
+    (void)err;
+    esp_meter_write(&session->table->schema, NULL, item, false, &session->usage);
+    session->bulk.written++;
+    return ESP_OK;
+}
+
+static enum esp_status bulk_flush(struct esp_session *session, struct esp_error *err) {
+    (void)session, (void)err;
+    return ESP_OK;
+}
+
+const struct esp_store_ops esp_store_null = {
+    .name = "null",
+    .schemes = "null:",
+    .summary = "keeps nothing; measures the conversion itself",
+    .flags = ESP_STORE_DISCARDS,
+    .open = open_store,
+    .close = close_store,
+    .list_tables = list_tables,
+    .describe_table = describe_table,
+    .create_table = create_table,
+    .drop_table = drop_table,
+    .table_open = table_open,
+    .table_close = table_close,
+    .session_open = session_open,
+    .session_close = session_close,
+    .execute = execute,
+    .bulk_put = bulk_put,
+    .bulk_flush = bulk_flush,
+};

@@ -94,6 +94,13 @@ struct esp_layout_ops {
     struct esp_schema schema;         /* with default names */
     const struct esp_option *options; /* for --set KEY=VALUE; offsets into esp_layout_settings */
 
+    int parent_attr; /* position of an attribute that every node has but a root; -1: none */
+
+    /* What an item of the table says of its node.  False: it is a further copy of a node, or
+     * too damaged to tell.  Strings are borrowed from the item. */
+    bool (*view)(const struct esp_layout *l, const struct esp_item *item,
+                 struct esp_node_view *out);
+
     /* --- bulk conversion: pure, no I/O, safe in parallel over disjoint ranges --- */
 
     /* Items that nodes [first, first + n) become. */
@@ -120,6 +127,9 @@ struct esp_layout_ops {
     /* Stream the table and report every broken invariant. */
     enum esp_status (*check)(struct esp_access *a, esp_finding_fn *fn, void *ctx);
 };
+
+/* With it every number of 2^32 nodes still fits 63 bits. */
+#define ESP_GAP_MAX UINT64_C(1000000000)
 
 /* What `--set` can change; zeroed fields mean the default. */
 struct esp_layout_settings {

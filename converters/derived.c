@@ -1,0 +1,3 @@
+#include "converters/layout.h"
+
+esp_op_fn *const esp_derived[ESP_OP_COUNT_ALL] = {NULL};

@@ -29,7 +29,7 @@ struct esp_usage {
     uint64_t retries;             /* requests repeated because of throttling or errors */
     uint64_t throttled;           /* answers (or items left unprocessed) that said: too fast */
     uint64_t items_read;          /* before filters: what is charged */
-    uint64_t items_returned;      /* after filters */
+    uint64_t items_returned;      /* after filters; counted by stores where they call fn */
     uint64_t items_written;       /* puts + updates + deletes that succeeded */
     uint64_t bytes_read;          /* item and entry bytes, before filters */
     uint64_t bytes_written;       /* item bytes after the write, index entries not included */

@@ -105,12 +105,11 @@ uint32_t esp_entry_size(const struct esp_schema *schema, const struct esp_index 
  * wrong type or too long (index keys too), item over 400 KB.  Names attribute and bytes. */
 enum esp_status esp_item_check(const struct esp_schema *schema, const struct esp_item *item,
                                struct esp_error *err) ESP_MUST_CHECK;
-/* The sizes-only part of the above by arithmetic would be wrong to repeat: use this one. */
-
 /* --- equality --------------------------------------------------------------- */
 
 /* By value: numbers numerically, sets without order, maps without order. */
 bool esp_data_equal(struct esp_data a, struct esp_data b);
+bool esp_value_equal(const struct esp_value *a, const struct esp_value *b); /* any types */
 bool esp_item_equal(const struct esp_schema *schema, const struct esp_item *a,
                     const struct esp_item *b);
 /* -1, 0, 1 in DynamoDB's key order; both of the same type S, N or B. */
@@ -119,6 +118,9 @@ int esp_value_cmp(const struct esp_value *a, const struct esp_value *b);
 uint64_t esp_item_digest(const struct esp_schema *schema, const struct esp_item *item);
 
 /* --- DynamoDB JSON (stores/item_json.c) -------------------------------------- */
+
+/* All texts are canonical: no blanks between tokens, numbers in canonical spelling, base64
+ * with padding, only the escapes JSON requires.  What importers encode may hold any escapes. */
 
 /* Append `bytes` as a JSON string with quotes, escaped as JSON needs. */
 void esp_json_put_string(struct esp_buf *out, struct esp_str bytes);
@@ -141,7 +143,15 @@ struct esp_member {
  * what esp_data_parse accepted.  `scratch` is needed only for escaped names. */
 bool esp_data_next(struct esp_data data, size_t *pos, struct esp_arena *scratch,
                    struct esp_member *out);
-/* Bytes DynamoDB charges for a value given as DynamoDB JSON text, name not included. */
+/* The value text of the member with this (unescaped) name; false when there is none. */
+bool esp_data_find(struct esp_data data, struct esp_str name, struct esp_str *value);
+/* The attribute of that name, wherever it is: structural or in the payload (parsed into
+ * `arena`).  Absent: ESP_TYPE_NONE and ESP_OK. */
+enum esp_status esp_item_find(const struct esp_schema *schema, const struct esp_item *item,
+                              struct esp_str name, struct esp_arena *arena, struct esp_value *out,
+                              struct esp_error *err) ESP_MUST_CHECK;
+/* Bytes DynamoDB charges for a value given as DynamoDB JSON text, name not included.
+ * ERR_INPUT for what is no value; duplicates in sets are not looked for. */
 enum esp_status esp_json_value_size(struct esp_str text, uint32_t *size,
                                     struct esp_error *err) ESP_MUST_CHECK;
 
@@ -168,8 +178,10 @@ struct esp_change {
     struct esp_str name;    /* structural or payload attribute */
     struct esp_value value; /* SET: any; ADD: N or a set; DELETE: a set; REMOVE: unused */
 };
-/* The item after `changes`; new strings in `arena`.  ERR_REFUSED for what DynamoDB
- * refuses (a key attribute, ADD to a string ...). */
+/* The item after `changes` to `old` (of a missing item: just its key); new strings in
+ * `arena`.  ERR_REFUSED for what DynamoDB refuses (a key attribute, ADD to a string, two
+ * changes of one attribute ...), ERR_LIMIT for a sum of more than 38 digits.  Whether the
+ * result may be stored says esp_item_check. */
 enum esp_status esp_item_apply(const struct esp_schema *schema, const struct esp_item *old,
                                const struct esp_change *changes, size_t count,
                                struct esp_arena *arena, struct esp_item *out,

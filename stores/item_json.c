@@ -1,29 +1,321 @@
-#include "stores/item.h"
+/*
+ * DynamoDB JSON, out: the hot path of every store that sends or keeps text.  Strings are
+ * scanned and copied a word at a time, buffers are reused, nothing is formatted by printf.
+ */
+#include "stores/item_text.h"
 
-void esp_json_put_string(struct esp_buf *out, struct esp_str bytes) {
-    (void)out, (void)bytes;
+/* --- strings ------------------------------------------------------------------ */
+
+static const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+
+/* Not zero when a byte of the word must be escaped: a quote, a backslash or a control
+ * character.  Each term is the usual test for a zero byte, or for a byte below 0x20. */
+static uint64_t needs_escape(uint64_t word) {
+    uint64_t quote = word ^ (ones * '"'), backslash = word ^ (ones * '\\');
+    return (((word - ones * 0x20) & ~word) | ((quote - ones) & ~quote) |
+            ((backslash - ones) & ~backslash)) &
+           tops;
 }
 
+static uint64_t load_word(const char *at) {
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+/* Copies `bytes` when none of them needs an escape; false (and rubbish) otherwise. */
+static bool copy_plain(char *to, struct esp_str bytes) {
+    uint64_t bad = 0, word;
+    size_t i = 0;
+    for (; i + 8 <= bytes.len; i += 8) {
+        word = load_word(bytes.ptr + i);
+        bad |= needs_escape(word);
+        memcpy(to + i, &word, 8);
+    }
+    if (i == bytes.len) {
+        return bad == 0;
+    }
+    if (bytes.len >= 8) { /* the last word overlaps the one before */
+        word = load_word(bytes.ptr + bytes.len - 8);
+        memcpy(to + bytes.len - 8, &word, 8);
+        return (bad | needs_escape(word)) == 0;
+    }
+    word = ones * ' ';
+    memcpy(&word, bytes.ptr, bytes.len);
+    memcpy(to, &word, 8); /* the caller reserved room for a word more */
+    return needs_escape(word) == 0;
+}
+
+static void put_escaped(struct esp_buf *out, unsigned char c) {
+    static const char hex[] = "0123456789abcdef";
+    static const char shorts[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f',
+                                  ['\r'] = 'r', ['"'] = '"',  ['\\'] = '\\'};
+    if (c < sizeof shorts && shorts[c]) {
+        esp_buf_put(out, (char[]){'\\', shorts[c]}, 2);
+    } else {
+        esp_buf_put(out, (char[]){'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]}, 6);
+    }
+}
+
+static void put_string_slowly(struct esp_buf *out, struct esp_str bytes) {
+    size_t from = 0;
+    esp_buf_put_char(out, '"');
+    for (size_t i = 0; i < bytes.len; i++) {
+        unsigned char c = (unsigned char)bytes.ptr[i];
+        if (c < 0x20 || c == '"' || c == '\\') {
+            esp_buf_put(out, bytes.ptr + from, i - from);
+            put_escaped(out, c);
+            from = i + 1;
+        }
+    }
+    esp_buf_put(out, bytes.ptr + from, bytes.len - from);
+    esp_buf_put_char(out, '"');
+}
+
+static bool room(struct esp_buf *out, size_t more) {
+    return out->cap - out->len >= more || esp_buf_reserve(out, more);
+}
+
+void esp_json_put_string(struct esp_buf *out, struct esp_str bytes) {
+    if (!room(out, bytes.len + 10)) {
+        return;
+    }
+    char *to = out->ptr + out->len;
+    if (!copy_plain(to + 1, bytes)) {
+        put_string_slowly(out, bytes);
+        return;
+    }
+    to[0] = '"';
+    to[bytes.len + 1] = '"';
+    out->len += bytes.len + 2;
+}
+
+/* --- base64 ------------------------------------------------------------------- */
+
+void esp_base64_put(struct esp_buf *out, struct esp_str bytes) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    if (!room(out, (bytes.len + 2) / 3 * 4)) {
+        return;
+    }
+    char *to = out->ptr + out->len;
+    const unsigned char *from = (const unsigned char *)bytes.ptr;
+    size_t left = bytes.len;
+    for (; left >= 3; left -= 3, from += 3, to += 4) {
+        uint32_t word = (uint32_t)from[0] << 16 | (uint32_t)from[1] << 8 | from[2];
+        to[0] = digits[word >> 18];
+        to[1] = digits[word >> 12 & 63];
+        to[2] = digits[word >> 6 & 63];
+        to[3] = digits[word & 63];
+    }
+    if (left) {
+        uint32_t word = (uint32_t)from[0] << 16 | (left == 2 ? (uint32_t)from[1] << 8 : 0);
+        to[0] = digits[word >> 18];
+        to[1] = digits[word >> 12 & 63];
+        to[2] = left == 2 ? digits[word >> 6 & 63] : '=';
+        to[3] = '=';
+    }
+    out->len += (bytes.len + 2) / 3 * 4;
+}
+
+/* --- values and items --------------------------------------------------------- */
+
 void esp_value_put_json(struct esp_buf *out, const struct esp_value *value) {
-    (void)out, (void)value;
+    switch (value->type) {
+    case ESP_TYPE_NONE:
+        break;
+    case ESP_TYPE_S:
+        ESP_BUF_LIT(out, "{\"S\":");
+        esp_json_put_string(out, value->s);
+        esp_buf_put_char(out, '}');
+        break;
+    case ESP_TYPE_N:
+        ESP_BUF_LIT(out, "{\"N\":\"");
+        if (value->s.len) {
+            esp_buf_put_str(out, value->s);
+        } else {
+            esp_buf_put_i64(out, value->n);
+        }
+        ESP_BUF_LIT(out, "\"}");
+        break;
+    case ESP_TYPE_B:
+        ESP_BUF_LIT(out, "{\"B\":\"");
+        esp_base64_put(out, value->s);
+        ESP_BUF_LIT(out, "\"}");
+        break;
+    case ESP_TYPE_JSON:
+        esp_buf_put_str(out, value->s);
+        break;
+    }
+}
+
+static void put_member(struct esp_buf *out, const struct esp_schema *schema,
+                       const struct esp_item *item, size_t i) {
+    esp_json_put_string(out, schema->attr[i].name);
+    esp_buf_put_char(out, ':');
+    esp_value_put_json(out, &item->value[i]);
 }
 
 void esp_item_put_json(struct esp_buf *out, const struct esp_schema *schema,
                        const struct esp_item *item) {
-    (void)out, (void)schema, (void)item;
+    bool first = true;
+    for (size_t i = 0; i < schema->attr_count; i++) {
+        if (item->value[i].type == ESP_TYPE_NONE) {
+            continue;
+        }
+        if (!first) {
+            esp_buf_put_char(out, ',');
+        }
+        first = false;
+        put_member(out, schema, item, i);
+    }
+    if (item->data.len) {
+        if (!first) {
+            esp_buf_put_char(out, ',');
+        }
+        esp_buf_put(out, item->data.text, item->data.len);
+    }
 }
 
 void esp_item_put_key_json(struct esp_buf *out, const struct esp_schema *schema,
                            const struct esp_item *item) {
-    (void)out, (void)schema, (void)item;
+    put_member(out, schema, item, (size_t)schema->pk);
+    if (schema->sk >= 0) {
+        esp_buf_put_char(out, ',');
+        put_member(out, schema, item, (size_t)schema->sk);
+    }
+}
+
+/* --- walking encoded data ----------------------------------------------------- */
+
+/* Past the string that begins at `at` (a quote); NULL when it does not end. */
+static const char *skip_string(const char *at, const char *end) {
+    for (at++; at < end; at++) {
+        if (*at == '"') {
+            return at + 1;
+        }
+        if (*at == '\\') {
+            at++;
+        }
+    }
+    return NULL;
+}
+
+/* Past the value that begins at `at` (a brace). */
+static const char *skip_value(const char *at, const char *end) {
+    size_t depth = 0;
+    while (at && at < end) {
+        char c = *at;
+        if (c == '"') {
+            at = skip_string(at, end);
+            continue;
+        }
+        at++;
+        if (c == '{' || c == '[') {
+            depth++;
+        } else if ((c == '}' || c == ']') && --depth == 0) {
+            return at;
+        }
+    }
+    return NULL;
+}
+
+bool esp_data_next_escaped(struct esp_data data, size_t *pos, struct esp_member *out) {
+    const char *end = data.text + data.len, *at = data.text + *pos;
+    if (*pos >= data.len || *at != '"') {
+        return false;
+    }
+    const char *name_end = skip_string(at, end);
+    if (!name_end || name_end + 1 >= end || *name_end != ':' || name_end[1] != '{') {
+        return false;
+    }
+    const char *value_end = skip_value(name_end + 1, end);
+    if (!value_end) {
+        return false;
+    }
+    out->name = (struct esp_str){at + 1, (size_t)(name_end - at) - 2};
+    out->value = (struct esp_str){name_end + 1, (size_t)(value_end - name_end) - 1};
+    out->raw = (struct esp_str){at, (size_t)(value_end - at)};
+    *pos = (size_t)(value_end - data.text) + 1; /* past the comma, or past the end */
+    return true;
 }
 
 bool esp_data_next(struct esp_data data, size_t *pos, struct esp_arena *scratch,
                    struct esp_member *out) {
-    (void)data, (void)pos, (void)scratch, (void)out;
-    return 0;
+    if (!esp_data_next_escaped(data, pos, out)) {
+        return false;
+    }
+    if (out->name.len && memchr(out->name.ptr, '\\', out->name.len)) {
+        char *name = esp_arena_alloc(scratch, out->name.len);
+        if (!name) {
+            return false;
+        }
+        out->name = (struct esp_str){name, esp_text_unescape(out->name, name)};
+    }
+    return true;
+}
+
+bool esp_data_find(struct esp_data data, struct esp_str name, struct esp_str *value) {
+    struct esp_member member;
+    for (size_t pos = 0; esp_data_next_escaped(data, &pos, &member);) {
+        if (esp_text_equals(member.name, name)) {
+            *value = member.value;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- plain JSON --------------------------------------------------------------- */
+
+static void put_plain_scalar(struct esp_buf *out, const struct esp_text *t) {
+    bool quoted = t->tag == ESP_TAG_S || t->tag == ESP_TAG_B;
+    if (quoted) {
+        esp_buf_put_char(out, '"');
+    }
+    if (t->tag == ESP_TAG_NULL) {
+        ESP_BUF_LIT(out, "null");
+    } else {
+        esp_buf_put_str(out, t->token);
+    }
+    if (quoted) {
+        esp_buf_put_char(out, '"');
+    }
+}
+
+static void put_plain_value(struct esp_buf *out, struct esp_str value) {
+    struct esp_text t;
+    bool comma = false;
+    esp_text_init_value(&t, value, NULL);
+    while (esp_text_next(&t) == ESP_OK && t.event != ESP_TEXT_DONE) {
+        if (t.event == ESP_TEXT_END) {
+            esp_buf_put_char(out, t.tag == ESP_TAG_M ? '}' : ']');
+            comma = true;
+            continue;
+        }
+        if (comma) {
+            esp_buf_put_char(out, ',');
+        }
+        if (t.key.ptr) {
+            esp_buf_put_char(out, '"');
+            esp_buf_put_str(out, t.key);
+            ESP_BUF_LIT(out, "\":");
+        }
+        comma = t.event == ESP_TEXT_SCALAR;
+        if (t.event == ESP_TEXT_BEGIN) {
+            esp_buf_put_char(out, t.tag == ESP_TAG_M ? '{' : '[');
+        } else {
+            put_plain_scalar(out, &t);
+        }
+    }
 }
 
 void esp_data_put_plain_json(struct esp_buf *out, struct esp_data data) {
-    (void)out, (void)data;
+    struct esp_member member;
+    for (size_t pos = 0; esp_data_next_escaped(data, &pos, &member);) {
+        if (member.raw.ptr != data.text) {
+            esp_buf_put_char(out, ',');
+        }
+        esp_buf_put(out, member.raw.ptr, (size_t)(member.value.ptr - member.raw.ptr));
+        put_plain_value(out, member.value);
+    }
 }

@@ -61,6 +61,23 @@ void esp_big_free(const struct esp_alloc *alloc, void *ptr, size_t size) {
     }
 }
 
+void *esp_big_resize(const struct esp_alloc *alloc, void *old, size_t old_size, size_t new_size) {
+    if (old && is_mapped(alloc, old_size) && is_mapped(alloc, new_size)) {
+        void *ptr = mremap(old, old_size, new_size, MREMAP_MAYMOVE);
+        if (ptr == MAP_FAILED) {
+            return NULL;
+        }
+        madvise(ptr, new_size, MADV_HUGEPAGE);
+        return ptr;
+    }
+    void *ptr = esp_big_alloc(alloc, new_size);
+    if (ptr && old) {
+        memcpy(ptr, old, old_size < new_size ? old_size : new_size);
+        esp_big_free(alloc, old, old_size);
+    }
+    return ptr;
+}
+
 /* --- arenas ------------------------------------------------------------------ */
 
 struct esp_arena_chunk {

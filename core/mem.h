@@ -56,6 +56,9 @@ void *esp_calloc(const struct esp_alloc *alloc, size_t count, size_t size) ESP_M
  * them, zeroed; smaller ones from `alloc`.  Free with the same size. */
 void *esp_big_alloc(const struct esp_alloc *alloc, size_t size) ESP_MUST_CHECK;
 void esp_big_free(const struct esp_alloc *alloc, void *ptr, size_t size);
+/* Like realloc on such an array; what is new is zeroed.  NULL: the old one is untouched. */
+void *esp_big_resize(const struct esp_alloc *alloc, void *old, size_t old_size,
+                     size_t new_size) ESP_MUST_CHECK;
 
 /* Bump allocator: many allocations, one free.  Not thread-safe: one per owner. */
 struct esp_arena {

@@ -76,7 +76,7 @@ esp_node esp_forest_root(const struct esp_forest *f, esp_node v);
 
 void esp_forest_free(struct esp_forest *forest); /* NULL is fine */
 
-/* Look-up by id, built on demand (about 8 bytes a node), immutable after that. */
+/* Look-up by id, built on demand (12 to 23 bytes a node), immutable after that. */
 struct esp_forest_ids;
 enum esp_status esp_forest_ids_new(const struct esp_forest *f, const struct esp_alloc *alloc,
                                    struct esp_forest_ids **out,

@@ -1,0 +1,600 @@
+/*
+ * Records in any order -> forest.
+ *
+ * Adding: the record's text is copied at once; looking up its id and its parent's waits
+ * until a batch is full, so that the cache misses of a batch overlap.  A parent that has not
+ * been seen becomes a placeholder node that its record fills in later.
+ *
+ * Freezing: nodes are put in level order through a list of children, subtree sizes are summed
+ * from the last level up, and positions in pre-order follow from sizes from the first level
+ * down.  No step follows pointers in depth order, and none recurses.
+ */
+#include "tree/forest_owner.h"
+#include "tree/id_table.h"
+
+#include <stdio.h>
+
+enum { BATCH_RECORDS = 32, AHEAD = 16 };
+#define PLACEHOLDER UINT32_MAX /* data_len of a node whose record has not come */
+
+/* A record whose ids are still to be looked up. */
+struct pending {
+    struct esp_node_text *text;
+    size_t parent_at, parent_len; /* in parent_bytes; len 0: a root */
+    uint32_t tag, parent_tag;
+};
+
+struct esp_forest_builder {
+    const struct esp_alloc *alloc;
+    char source[256];
+    bool own_id_is_root;
+    uint64_t memory_limit;
+
+    struct text_chunks chunks;
+    struct id_table ids;
+
+    uint32_t count, cap; /* nodes, placeholders included */
+    char **text;         /* struct esp_node_text of each */
+    esp_node *parent;
+    esp_node *order;  /* nodes in the order their records came */
+    uint32_t arrived; /* records so far */
+
+    struct pending batch[BATCH_RECORDS];
+    size_t batch_count;
+    struct esp_buf parent_bytes;
+};
+
+static struct esp_node_text *text_of(const struct esp_forest_builder *b, esp_node v) {
+    return (void *)b->text[v];
+}
+
+static struct esp_str id_of(const struct esp_forest_builder *b, esp_node v) {
+    return (struct esp_str){text_of(b, v)->bytes, text_of(b, v)->id_len};
+}
+
+static enum esp_status fail_at(const struct esp_forest_builder *b, struct esp_error *err,
+                               enum esp_status status, uint64_t line) {
+    if (err && err->status == status && !err->source[0]) {
+        memcpy(err->source, b->source, sizeof err->source);
+        err->line = line;
+    }
+    return status;
+}
+
+enum esp_status esp_forest_builder_new(const struct esp_alloc *alloc,
+                                       const struct esp_forest_options *options,
+                                       struct esp_forest_builder **out, struct esp_error *err) {
+    struct esp_forest_builder *b = esp_calloc(alloc, 1, sizeof *b);
+    if (!b) {
+        return esp_fail_nomem(err);
+    }
+    b->alloc = alloc;
+    esp_buf_init(&b->parent_bytes, alloc, (size_t)BATCH_RECORDS * ESP_ID_BYTES_MAX);
+    if (options) {
+        snprintf(b->source, sizeof b->source, "%s", options->source ? options->source : "");
+        b->own_id_is_root = options->own_id_is_root;
+        b->memory_limit = options->memory_limit;
+    }
+    if (id_table_init(&b->ids, alloc, 0) != ESP_OK) {
+        esp_forest_builder_free(b);
+        return esp_fail_nomem(err);
+    }
+    *out = b;
+    return ESP_OK;
+}
+
+static void free_array(const struct esp_alloc *alloc, void *array, size_t count, size_t size) {
+    if (array) {
+        esp_big_free(alloc, array, count * size);
+    }
+}
+
+void esp_forest_builder_free(struct esp_forest_builder *b) {
+    if (!b) {
+        return;
+    }
+    text_chunks_free(&b->chunks, b->alloc);
+    id_table_fini(&b->ids);
+    free_array(b->alloc, b->text, b->cap, sizeof *b->text);
+    free_array(b->alloc, b->parent, b->cap, sizeof *b->parent);
+    free_array(b->alloc, b->order, b->cap, sizeof *b->order);
+    esp_buf_fini(&b->parent_bytes);
+    esp_release(b->alloc, b, sizeof *b);
+}
+
+/* --- adding ----------------------------------------------------------------------- */
+
+static uint64_t bytes_in_use(const struct esp_forest_builder *b) {
+    return b->chunks.bytes + id_table_bytes(&b->ids) +
+           (uint64_t)b->cap * (sizeof *b->text + sizeof *b->parent + sizeof *b->order);
+}
+
+static enum esp_status check_limit(const struct esp_forest_builder *b, struct esp_error *err) {
+    if (b->memory_limit && bytes_in_use(b) > b->memory_limit) {
+        return esp_fail(err, ESP_ERR_LIMIT,
+                        "the tree needs more than the memory limit of %llu MiB after %u rows",
+                        (unsigned long long)(b->memory_limit >> 20), b->arrived);
+    }
+    return ESP_OK;
+}
+
+static bool grow_one(const struct esp_alloc *alloc, void **array, size_t size, uint32_t old_cap,
+                     uint32_t cap) {
+    void *grown = esp_big_resize(alloc, *array, (size_t)old_cap * size, (size_t)cap * size);
+    if (!grown) {
+        return false;
+    }
+    *array = grown;
+    return true;
+}
+
+/* The three arrays have one capacity; a failure half way is undone by shrinking back. */
+static enum esp_status grow_nodes(struct esp_forest_builder *b, struct esp_error *err) {
+    if (b->cap >= ESP_NODE_NONE - 1) {
+        return esp_fail(err, ESP_ERR_LIMIT, "more than %u nodes", ESP_NODE_NONE - 1);
+    }
+    uint64_t cap = b->cap ? (uint64_t)b->cap + b->cap / 2 : 256;
+    if (cap > ESP_NODE_NONE - 1) {
+        cap = ESP_NODE_NONE - 1;
+    }
+    struct {
+        void **array;
+        size_t size;
+    } part[] = {{(void **)&b->text, sizeof *b->text},
+                {(void **)&b->parent, sizeof *b->parent},
+                {(void **)&b->order, sizeof *b->order}};
+    for (int i = 0; i < 3; i++) {
+        if (!grow_one(b->alloc, part[i].array, part[i].size, b->cap, (uint32_t)cap)) {
+            while (i-- > 0) {
+                if (b->cap == 0) {
+                    free_array(b->alloc, *part[i].array, (size_t)cap, part[i].size);
+                    *part[i].array = NULL;
+                } else if (!grow_one(b->alloc, part[i].array, part[i].size, (uint32_t)cap,
+                                     b->cap)) {
+                    return esp_fail(err, ESP_ERR_INTERNAL, "an array cannot be made smaller");
+                }
+            }
+            return esp_fail_nomem(err);
+        }
+    }
+    b->cap = (uint32_t)cap;
+    return check_limit(b, err);
+}
+
+static enum esp_status new_node(struct esp_forest_builder *b, struct esp_node_text *text,
+                                uint32_t tag, esp_node *out, struct esp_error *err) {
+    if (b->count == b->cap) {
+        enum esp_status status = grow_nodes(b, err);
+        if (status != ESP_OK) {
+            return status;
+        }
+    }
+    if (id_table_add(&b->ids, tag, b->count) != ESP_OK) {
+        return esp_fail_nomem(err);
+    }
+    b->text[b->count] = (char *)text;
+    b->parent[b->count] = ESP_NODE_NONE;
+    *out = b->count++;
+    return ESP_OK;
+}
+
+static struct esp_node_text *new_text(struct esp_forest_builder *b, struct esp_str id,
+                                      struct esp_data data, uint64_t line) {
+    struct esp_node_text *text =
+        text_chunks_alloc(&b->chunks, b->alloc, sizeof *text + id.len + data.len);
+    if (text) {
+        text->line = line < UINT32_MAX ? (uint32_t)line : UINT32_MAX;
+        text->id_len = (uint16_t)id.len;
+        text->data_len = data.len;
+        text->data_size = data.size;
+        memcpy(text->bytes, id.ptr, id.len);
+        if (data.len) {
+            memcpy(text->bytes + id.len, data.text, data.len);
+        }
+    }
+    return text;
+}
+
+/* The node of a parent id, made as a placeholder when it is not known. */
+static enum esp_status intern_parent(struct esp_forest_builder *b, const struct pending *row,
+                                     esp_node *out, struct esp_error *err) {
+    struct esp_str id = {b->parent_bytes.ptr + row->parent_at, row->parent_len};
+    *out = id_table_find(&b->ids, (const char *const *)b->text, id, row->parent_tag);
+    if (*out != ESP_NODE_NONE) {
+        return ESP_OK;
+    }
+    struct esp_node_text *text = new_text(b, id, (struct esp_data){NULL, 0, 0}, row->text->line);
+    if (!text) {
+        return esp_fail_nomem(err);
+    }
+    text->data_len = PLACEHOLDER;
+    return new_node(b, text, row->parent_tag, out, err);
+}
+
+static enum esp_status intern(struct esp_forest_builder *b, const struct pending *row,
+                              struct esp_error *err) {
+    struct esp_str id = {row->text->bytes, row->text->id_len};
+    esp_node v = id_table_find(&b->ids, (const char *const *)b->text, id, row->tag);
+    enum esp_status status = ESP_OK;
+    if (v == ESP_NODE_NONE) {
+        status = new_node(b, row->text, row->tag, &v, err);
+    } else if (text_of(b, v)->data_len == PLACEHOLDER) {
+        b->text[v] = (char *)row->text;
+    } else {
+        esp_fail(err, ESP_ERR_DUPLICATE,
+                 "the id '%.*s' occurs a second time: it is on line %u already; ids must be unique",
+                 ESP_FMT(id), text_of(b, v)->line);
+        return fail_at(b, err, ESP_ERR_DUPLICATE, row->text->line);
+    }
+    if (status == ESP_OK && row->parent_len) {
+        esp_node parent;
+        status = intern_parent(b, row, &parent, err);
+        if (status == ESP_OK) {
+            b->parent[v] = parent;
+        }
+    }
+    if (status == ESP_OK) {
+        b->order[b->arrived++] = v;
+    }
+    return status;
+}
+
+/* Bring what a look-up will touch into the cache: slots first, then ids. */
+static void prefetch_ids(const struct esp_forest_builder *b) {
+    esp_node likely[2 * BATCH_RECORDS];
+    size_t n = 0;
+    for (size_t i = 0; i < b->batch_count; i++) {
+        const struct pending *row = &b->batch[i];
+        const struct id_slot *slot = &b->ids.slot[id_home(&b->ids, row->tag)];
+        if (slot->node != ESP_NODE_NONE && slot->tag == row->tag) {
+            likely[n++] = slot->node;
+        }
+        slot = &b->ids.slot[id_home(&b->ids, row->parent_tag)];
+        if (row->parent_len && slot->node != ESP_NODE_NONE && slot->tag == row->parent_tag) {
+            likely[n++] = slot->node;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        __builtin_prefetch(&b->text[likely[i]]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        __builtin_prefetch(b->text[likely[i]]);
+    }
+}
+
+static enum esp_status flush(struct esp_forest_builder *b, struct esp_error *err) {
+    enum esp_status status = ESP_OK;
+    prefetch_ids(b);
+    for (size_t i = 0; i < b->batch_count && status == ESP_OK; i++) {
+        status = intern(b, &b->batch[i], err);
+    }
+    b->batch_count = 0;
+    esp_buf_reset(&b->parent_bytes);
+    return status;
+}
+
+enum esp_status esp_forest_builder_add(struct esp_forest_builder *b,
+                                       const struct esp_record *record, struct esp_error *err) {
+    struct esp_str parent = record->parent_id;
+    if (record->id.len == 0 || record->id.len > ESP_ID_BYTES_MAX || parent.len > ESP_ID_BYTES_MAX) {
+        enum esp_status status = record->id.len == 0 ? ESP_ERR_INPUT : ESP_ERR_LIMIT;
+        if (record->id.len == 0) {
+            esp_fail(err, status, "the id is empty");
+        } else {
+            esp_fail(err, status, "an id of %zu bytes: DynamoDB takes %d at most",
+                     record->id.len > parent.len ? record->id.len : parent.len, ESP_ID_BYTES_MAX);
+        }
+        return fail_at(b, err, status, record->line);
+    }
+    if (esp_str_eq(record->id, parent)) {
+        if (!b->own_id_is_root) {
+            esp_fail(err, ESP_ERR_CYCLE, "'%.*s' is its own parent", ESP_FMT(record->id));
+            return fail_at(b, err, ESP_ERR_CYCLE, record->line);
+        }
+        parent.len = 0;
+    }
+    struct pending *row = &b->batch[b->batch_count];
+    uint64_t bytes_before = b->chunks.bytes;
+    row->text = new_text(b, record->id, record->data, record->line);
+    row->parent_at = b->parent_bytes.len;
+    row->parent_len = parent.len;
+    esp_buf_put_str(&b->parent_bytes, parent);
+    if (!row->text || b->parent_bytes.failed) {
+        return esp_fail_nomem(err);
+    }
+    row->tag = id_tag(record->id);
+    row->parent_tag = parent.len ? id_tag(parent) : row->tag;
+    __builtin_prefetch(&b->ids.slot[id_home(&b->ids, row->tag)]);
+    __builtin_prefetch(&b->ids.slot[id_home(&b->ids, row->parent_tag)]);
+    b->batch_count++;
+    if (b->chunks.bytes != bytes_before) {
+        enum esp_status status = check_limit(b, err);
+        if (status != ESP_OK) {
+            return status;
+        }
+    }
+    return b->batch_count == BATCH_RECORDS ? flush(b, err) : ESP_OK;
+}
+
+/* --- checking ------------------------------------------------------------------------ */
+
+static enum esp_status check_orphans(const struct esp_forest_builder *b, struct esp_error *err) {
+    if (b->arrived == b->count) {
+        return ESP_OK; /* no placeholder is left */
+    }
+    esp_node first = ESP_NODE_NONE;
+    uint32_t orphans = 0;
+    for (uint32_t i = 0; i < b->arrived; i++) {
+        esp_node v = b->order[i], p = b->parent[v];
+        if (p != ESP_NODE_NONE && text_of(b, p)->data_len == PLACEHOLDER) {
+            orphans++;
+            first = first == ESP_NODE_NONE ? v : first;
+        }
+    }
+    char more[64] = "";
+    if (orphans > 1) {
+        snprintf(more, sizeof more, "; %u more rows name a missing parent", orphans - 1);
+    }
+    esp_fail(err, ESP_ERR_ORPHAN, "the parent '%.*s' of '%.*s' is not in the input%s",
+             ESP_FMT(id_of(b, b->parent[first])), ESP_FMT(id_of(b, first)), more);
+    return fail_at(b, err, ESP_ERR_ORPHAN, text_of(b, first)->line);
+}
+
+/* `inside` is a node that no root leads to; its ancestors lead into a cycle. */
+static enum esp_status report_cycle(const struct esp_forest_builder *b, esp_node inside,
+                                    struct esp_error *err) {
+    for (uint32_t i = 0; i < b->count; i++) {
+        inside = b->parent[inside]; /* after `count` steps up we are on the cycle */
+    }
+    esp_node first = inside;
+    uint32_t length = 0;
+    for (esp_node v = inside; length == 0 || v != inside; v = b->parent[v]) {
+        first = text_of(b, v)->line < text_of(b, first)->line ? v : first;
+        length++;
+    }
+    char text[sizeof err->message - 64];
+    size_t len = 0;
+    esp_node v = first;
+    uint32_t named = 0;
+    for (; named < length; named++, v = b->parent[v]) {
+        struct esp_str id = id_of(b, v);
+        if (len + id.len + 48 > sizeof text) {
+            break;
+        }
+        len += (size_t)snprintf(text + len, sizeof text - len, "%.*s -> ", ESP_FMT(id));
+    }
+    if (named < length) {
+        snprintf(text + len, sizeof text - len, "%u more -> ", length - named);
+        len = strlen(text);
+    }
+    text[len] = 0;
+    esp_fail(err, ESP_ERR_CYCLE, "a cycle of %u nodes, each the child of the next: %s%.*s", length,
+             text, ESP_FMT(id_of(b, first)));
+    return fail_at(b, err, ESP_ERR_CYCLE, text_of(b, first)->line);
+}
+
+/* --- numbering ----------------------------------------------------------------------- */
+
+/* Scratch of freeze; arrays of count nodes, freed as soon as they are not needed. */
+struct numbering {
+    const struct esp_alloc *alloc;
+    uint32_t count;
+    uint32_t *first;    /* count + 1: where each node's children start in `child` */
+    esp_node *child;    /* children of all nodes, siblings in input order */
+    esp_node *level;    /* nodes in level order */
+    uint32_t *size;     /* of the subtree */
+    uint32_t *position; /* in pre-order */
+};
+
+static void numbering_fini(struct numbering *n) {
+    free_array(n->alloc, n->first, (size_t)n->count + 1, sizeof *n->first);
+    free_array(n->alloc, n->child, n->count, sizeof *n->child);
+    free_array(n->alloc, n->level, n->count, sizeof *n->level);
+    free_array(n->alloc, n->size, n->count, sizeof *n->size);
+    free_array(n->alloc, n->position, n->count, sizeof *n->position);
+}
+
+static void *node_array(const struct esp_alloc *alloc, size_t count, size_t size) {
+    return esp_big_alloc(alloc, count * size);
+}
+
+/* Counting sort of the nodes by parent, stable in the order of arrival. */
+static bool list_children(const struct esp_forest_builder *b, struct numbering *n) {
+    n->first = node_array(n->alloc, (size_t)n->count + 1, sizeof *n->first);
+    n->child = node_array(n->alloc, n->count, sizeof *n->child);
+    if (!n->first || !n->child) {
+        return false;
+    }
+    for (esp_node v = 0; v < n->count; v++) {
+        if (v + AHEAD < n->count && b->parent[v + AHEAD] != ESP_NODE_NONE) {
+            __builtin_prefetch(&n->first[b->parent[v + AHEAD]], 1);
+        }
+        if (b->parent[v] != ESP_NODE_NONE) {
+            n->first[b->parent[v]]++;
+        }
+    }
+    uint32_t sum = 0;
+    for (esp_node v = 0; v <= n->count; v++) {
+        uint32_t children = v < n->count ? n->first[v] : 0;
+        n->first[v] = sum;
+        sum += children;
+    }
+    /* Placing moves first[p] to the end of p's run; afterwards it is moved back by one. */
+    for (uint32_t i = 0; i < b->arrived; i++) {
+        if (i + 2 * AHEAD < b->arrived) {
+            __builtin_prefetch(&b->parent[b->order[i + 2 * AHEAD]]);
+        }
+        if (i + AHEAD < b->arrived && b->parent[b->order[i + AHEAD]] != ESP_NODE_NONE) {
+            __builtin_prefetch(&n->first[b->parent[b->order[i + AHEAD]]], 1);
+        }
+        esp_node v = b->order[i], p = b->parent[v];
+        if (p != ESP_NODE_NONE) {
+            n->child[n->first[p]++] = v;
+        }
+    }
+    memmove(n->first + 1, n->first, n->count * sizeof *n->first);
+    n->first[0] = 0;
+    return true;
+}
+
+/* Level order; *reached < count when a cycle keeps nodes from being reached. */
+static bool order_levels(const struct esp_forest_builder *b, struct numbering *n,
+                         uint32_t *root_count, uint32_t *reached) {
+    n->level = node_array(n->alloc, n->count, sizeof *n->level);
+    if (!n->level) {
+        return false;
+    }
+    uint32_t end = 0;
+    for (uint32_t i = 0; i < b->arrived; i++) {
+        if (b->parent[b->order[i]] == ESP_NODE_NONE) {
+            n->level[end++] = b->order[i];
+        }
+    }
+    *root_count = end;
+    for (uint32_t at = 0; at < end; at++) {
+        if (at + AHEAD < end) {
+            __builtin_prefetch(&n->first[n->level[at + AHEAD]]);
+        }
+        esp_node v = n->level[at];
+        uint32_t children = n->first[v + 1] - n->first[v];
+        memcpy(n->level + end, n->child + n->first[v], children * sizeof *n->level);
+        end += children;
+    }
+    *reached = end;
+    return true;
+}
+
+static bool number_nodes(const struct esp_forest_builder *b, struct numbering *n) {
+    n->size = node_array(n->alloc, n->count, sizeof *n->size);
+    n->position = node_array(n->alloc, n->count, sizeof *n->position);
+    if (!n->size || !n->position) {
+        return false;
+    }
+    for (uint32_t at = n->count; at-- > 0;) {
+        if (at > AHEAD) {
+            __builtin_prefetch(&n->size[n->level[at - AHEAD]], 1);
+            __builtin_prefetch(&b->parent[n->level[at - AHEAD]]);
+        }
+        esp_node v = n->level[at], p = b->parent[v];
+        n->size[v]++;
+        if (p != ESP_NODE_NONE) {
+            n->size[p] += n->size[v];
+        }
+    }
+    uint32_t next_root = 0;
+    for (uint32_t at = 0; at < n->count; at++) {
+        esp_node v = n->level[at];
+        if (at + AHEAD < n->count) {
+            __builtin_prefetch(&n->first[n->level[at + AHEAD]]);
+            __builtin_prefetch(&n->position[n->level[at + AHEAD]], 1);
+        }
+        if (b->parent[v] == ESP_NODE_NONE) {
+            n->position[v] = next_root;
+            next_root += n->size[v];
+        }
+        uint32_t next = n->position[v] + 1;
+        for (uint32_t i = n->first[v]; i < n->first[v + 1]; i++) {
+            n->position[n->child[i]] = next;
+            next += n->size[n->child[i]];
+        }
+    }
+    return true;
+}
+
+/* Scatter everything to its pre-order position. */
+static bool fill_forest(struct esp_forest_builder *b, struct numbering *n, struct esp_forest *f,
+                        struct esp_forest_owner *owner) {
+    free_array(n->alloc, n->first, (size_t)n->count + 1, sizeof *n->first);
+    free_array(n->alloc, n->child, n->count, sizeof *n->child);
+    n->first = n->child = NULL;
+    owner->parent = node_array(n->alloc, n->count, sizeof *owner->parent);
+    owner->size = node_array(n->alloc, n->count, sizeof *owner->size);
+    owner->depth = node_array(n->alloc, n->count, sizeof *owner->depth);
+    owner->text = node_array(n->alloc, n->count, sizeof *owner->text);
+    if (!owner->parent || !owner->size || !owner->depth || !owner->text) {
+        return false;
+    }
+    for (uint32_t at = 0; at < n->count; at++) {
+        if (at + AHEAD < n->count) {
+            esp_node ahead = n->level[at + AHEAD];
+            __builtin_prefetch(&n->position[ahead]);
+            __builtin_prefetch(&b->text[ahead]);
+            __builtin_prefetch(&b->parent[ahead]);
+            __builtin_prefetch(&n->size[ahead]);
+        }
+        esp_node v = n->level[at], p = b->parent[v];
+        uint32_t position = n->position[v], depth = 0;
+        owner->parent[position] = ESP_NODE_NONE;
+        if (p != ESP_NODE_NONE) {
+            owner->parent[position] = n->position[p];
+            depth = owner->depth[n->position[p]] + 1;
+        }
+        owner->size[position] = n->size[v];
+        owner->depth[position] = depth;
+        owner->text[position] = b->text[v];
+        f->depth_max = depth > f->depth_max ? depth : f->depth_max;
+    }
+    for (uint32_t v = 0; v < n->count; v++) {
+        if (v + AHEAD < n->count) {
+            __builtin_prefetch(b->text[v + AHEAD]);
+        }
+        f->id_bytes += text_of(b, v)->id_len;
+        f->data_bytes += text_of(b, v)->data_size;
+    }
+    return true;
+}
+
+static enum esp_status freeze(struct esp_forest_builder *b, struct numbering *n,
+                              struct esp_forest **out, struct esp_error *err) {
+    enum esp_status status = flush(b, err);
+    if (status != ESP_OK) {
+        return status;
+    }
+    if (b->count == 0) {
+        esp_fail(err, ESP_ERR_INPUT, "the input holds no rows");
+        return fail_at(b, err, ESP_ERR_INPUT, 0);
+    }
+    status = check_orphans(b, err);
+    if (status != ESP_OK) {
+        return status;
+    }
+    id_table_fini(&b->ids);
+    n->count = b->count;
+    uint32_t root_count = 0, reached = 0;
+    if (!list_children(b, n) || !order_levels(b, n, &root_count, &reached)) {
+        return esp_fail_nomem(err);
+    }
+    if (reached < n->count) {
+        esp_node inside = 0;
+        memset(n->child, 0, n->count * sizeof *n->child); /* now: reached or not */
+        for (uint32_t at = 0; at < reached; at++) {
+            n->child[n->level[at]] = 1;
+        }
+        while (n->child[inside]) {
+            inside++;
+        }
+        return report_cycle(b, inside, err);
+    }
+    free_array(b->alloc, b->order, b->cap, sizeof *b->order);
+    b->order = NULL;
+    struct esp_forest *f = forest_new(b->alloc);
+    if (!f || !number_nodes(b, n) || !fill_forest(b, n, f, f->owner)) {
+        if (f) {
+            f->owner->count = n->count;
+        }
+        esp_forest_free(f);
+        return esp_fail_nomem(err);
+    }
+    forest_adopt(f, n->count, root_count, &b->chunks);
+    *out = f;
+    return ESP_OK;
+}
+
+enum esp_status esp_forest_freeze(struct esp_forest_builder *b, struct esp_forest **out,
+                                  struct esp_error *err) {
+    struct numbering n = {.alloc = b->alloc};
+    enum esp_status status = freeze(b, &n, out, err);
+    numbering_fini(&n);
+    esp_forest_builder_free(b);
+    return status;
+}

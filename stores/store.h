@@ -246,6 +246,9 @@ struct esp_session {
 };
 
 /* --- what callers use --------------------------------------------------------- */
+/* In all reads, what `fn` returns ends the call when it is not ESP_OK, and is returned (a store
+ * reports it as the request's status).  A callback may use the session again, but not within
+ * a store that answers from inside a read transaction: collect keys first. */
 
 extern const struct esp_store_ops *const esp_stores[]; /* NULL-terminated */
 
@@ -288,7 +291,8 @@ enum esp_status esp_session_scan(struct esp_session *s, const struct esp_scan *s
 /* Do all n writes, in any order, overlapped: unconditional puts and deletes in batches,
  * updates and conditional writes one request each.  No key twice.  w[] is scratch.
  * The first refused one fails the call (ERR_CONDITION ...), the others are done all the
- * same; *left (if not NULL) is how many were not done and w[0 .. *left) are those. */
+ * same; *left (if not NULL) is how many were not done, or are not known to be, and
+ * w[0 .. *left) are those. */
 enum esp_status esp_session_write(struct esp_session *s, struct esp_write *w, size_t n,
                                   size_t *left, struct esp_error *err) ESP_MUST_CHECK;
 /* All or nothing, at most 100; ERR_LIMIT above. */

@@ -473,11 +473,14 @@ static enum esp_status op_remove(struct esp_access *a, const struct esp_args *ar
 
 /* --- check ------------------------------------------------------------------------ */
 
+enum state { NEW, ON_THE_WAY, DONE, CYCLE /* on a cycle or below one */ };
+
 struct record {
-    bool present, done;
+    bool present;
+    enum state state;
     uint32_t parent; /* number + 1; 0 = a root */
     int64_t depth;   /* as stored */
-    int64_t real;    /* as the parents say; set when done; -1: on or below a cycle */
+    int64_t real;    /* as the parents say, when DONE */
 };
 
 static enum esp_status check_item(void *ctx, const struct esp_item *item) {
@@ -522,17 +525,17 @@ static enum esp_status report_cycle(struct esp_check *check, uint32_t number) {
 static enum esp_status check_way(struct esp_check *check, uint32_t number, uint32_t *way) {
     uint32_t n = 0, at = number;
     int64_t real = -1;
+    bool cycle = false;
     enum esp_status status = ESP_OK;
     for (;;) {
         struct record *record = esp_check_record(check, at);
-        if (record->done) {
-            bool cycle = record->real == -2; /* met on this very way */
-            real = cycle ? -1 : record->real;
-            status = cycle ? report_cycle(check, at) : ESP_OK;
+        if (record->state != NEW) {
+            cycle = record->state != DONE;
+            real = record->real;
+            status = record->state == ON_THE_WAY ? report_cycle(check, at) : ESP_OK;
             break;
         }
-        record->done = true;
-        record->real = -2;
+        record->state = ON_THE_WAY;
         way[n++] = at;
         if (!record->parent) {
             break;
@@ -545,10 +548,10 @@ static enum esp_status check_way(struct esp_check *check, uint32_t number, uint3
             break;
         }
     }
-    bool cycle = real == -1 && n && ((struct record *)esp_check_record(check, way[n - 1]))->parent;
     while (status == ESP_OK && n-- > 0) {
         struct record *record = esp_check_record(check, way[n]);
-        record->real = cycle ? -1 : ++real;
+        record->state = cycle ? CYCLE : DONE;
+        record->real = ++real;
         if (!cycle && record->depth != record->real) {
             status = esp_check_report(check, "wrong-depth", way[n],
                                       record->parent ? record->parent - 1 : ESP_IDMAP_NONE,

@@ -1,4 +1,990 @@
-#include "converters/layout.h"
+/*
+ * nested-set: each node stores an interval (lft, rgt) that encloses those of its descendants,
+ * numbered depth first for each tree.  Keyed by id, never by lft: a torn renumbering would
+ * lose nodes.
+ *
+ * Numbers are multiples of `gap`.  An insert or a move takes free numbers at the end of its
+ * parent's interval; when there are none, the numbers from there on are pushed up until a gap
+ * has swallowed the push (without gaps: to the end of the tree).  A remove leaves a gap.
+ */
+#include "converters/check.h"
+#include "converters/validate.h"
+
+#include <stdlib.h>
+
+enum { ID, TREE, LFT, RGT, DEPTH, PARENT, ATTR_COUNT };
+enum { BY_TREE };               /* position of the index */
+enum { FIRST_PAGE_ITEMS = 32 }; /* of a push that gaps may end soon */
+
+struct interval_key {
+    struct esp_str tree, parent; /* parent.len == 0: the node is a root */
+    int64_t lft, rgt, depth;
+};
+
+/* --- bulk conversion -------------------------------------------------------------- */
+
+static uint64_t item_count(const struct esp_layout *l, const struct esp_forest *f, esp_node first,
+                           uint32_t n) {
+    (void)l, (void)f, (void)first;
+    return n;
+}
+
+static int64_t gap_of(const struct esp_layout *l) {
+    return l->settings.gap ? (int64_t)l->settings.gap : 1;
+}
+
+/* Every node before v in its tree has taken two numbers, but for v's ancestors: one. */
+static int64_t rank_of(const struct esp_forest *f, esp_node v, esp_node root) {
+    return 2 * ((int64_t)v - root) - f->depth[v] + 1;
+}
+
+static enum esp_status emit(const struct esp_layout *l, const struct esp_forest *f, esp_node first,
+                            uint32_t n, struct esp_arena *scratch, esp_item_fn *fn, void *ctx) {
+    (void)scratch;
+    struct esp_item item = {0};
+    int64_t gap = gap_of(l);
+    esp_node root = n ? esp_forest_root(f, first) : first;
+    item.value[TREE] = n ? esp_s(esp_forest_id(f, root)) : item.value[TREE];
+    item.value[LFT] = item.value[RGT] = item.value[DEPTH] = esp_n(0);
+    for (esp_node v = first; v < first + n; v++) {
+        esp_prefetch_text(f, v + ESP_PREFETCH_NODES);
+        esp_node parent = f->parent[v];
+        struct esp_str id = esp_forest_id(f, v);
+        item.value[ID] = item.value[PARENT] = esp_s(id);
+        if (parent == ESP_NODE_NONE) {
+            root = v;
+            item.value[TREE] = esp_s(id);
+            item.value[PARENT].type = ESP_TYPE_NONE;
+        } else {
+            item.value[PARENT].s = esp_forest_id(f, parent);
+        }
+        int64_t rank = rank_of(f, v, root);
+        item.value[LFT].n = gap * rank;
+        item.value[RGT].n = gap * (rank + 2 * (int64_t)f->size[v] - 1);
+        item.value[DEPTH].n = f->depth[v];
+        item.data = esp_forest_data(f, v);
+        enum esp_status status = fn(ctx, &item);
+        if (status != ESP_OK) {
+            return status;
+        }
+    }
+    return ESP_OK;
+}
+
+/* --- naming nodes ----------------------------------------------------------------- */
+
+static enum esp_status locate(const struct esp_layout *l, const struct esp_forest *f, esp_node v,
+                              struct esp_arena *arena, struct esp_locator *out) {
+    struct interval_key *key = esp_arena_calloc(arena, 1, sizeof *key);
+    if (!key) {
+        return ESP_ERR_NOMEM;
+    }
+    esp_node root = esp_forest_root(f, v);
+    int64_t rank = rank_of(f, v, root), gap = gap_of(l);
+    *key = (struct interval_key){
+        .tree = esp_forest_id(f, root),
+        .lft = gap * rank,
+        .rgt = gap * (rank + 2 * (int64_t)f->size[v] - 1),
+        .depth = f->depth[v],
+    };
+    if (f->parent[v] != ESP_NODE_NONE) {
+        key->parent = esp_forest_id(f, f->parent[v]);
+    }
+    *out = (struct esp_locator){esp_forest_id(f, v), key};
+    return ESP_OK;
+}
+
+static struct interval_key key_of(const struct esp_item *item) {
+    return (struct interval_key){
+        .tree = esp_item_text(item, TREE),
+        .parent = esp_item_text(item, PARENT),
+        .lft = esp_item_number(item, LFT, 0),
+        .rgt = esp_item_number(item, RGT, 0),
+        .depth = esp_item_number(item, DEPTH, -1),
+    };
+}
+
+static enum esp_status resolve(struct esp_access *a, struct esp_str id, struct esp_locator *out) {
+    struct esp_item item;
+    enum esp_status status = esp_access_get(a, id, &item);
+    if (status != ESP_OK) {
+        return status;
+    }
+    struct interval_key *key = esp_arena_alloc(a->scratch, sizeof *key);
+    if (!key) {
+        return esp_fail_nomem(a->err);
+    }
+    *key = key_of(&item);
+    *out = (struct esp_locator){esp_item_text(&item, ID), key};
+    return ESP_OK;
+}
+
+static enum esp_status key_at(struct esp_access *a, const struct esp_locator *at,
+                              struct interval_key *key) {
+    struct esp_locator found = *at;
+    enum esp_status status = at->key ? ESP_OK : resolve(a, at->id, &found);
+    if (status == ESP_OK) {
+        *key = *(const struct interval_key *)found.key;
+    }
+    return status;
+}
+
+static bool view(const struct esp_layout *l, const struct esp_item *item,
+                 struct esp_node_view *out) {
+    (void)l;
+    struct interval_key key = key_of(item);
+    *out = (struct esp_node_view){
+        .id = esp_item_text(item, ID),
+        .parent_id = key.parent.ptr ? key.parent : (struct esp_str){"", 0},
+        .depth = key.depth,
+        .data = item->data,
+    };
+    return out->id.ptr != NULL;
+}
+
+static bool is_below(const struct interval_key *node, const struct interval_key *ancestor) {
+    return esp_str_eq(node->tree, ancestor->tree) && node->lft > ancestor->lft &&
+           node->rgt < ancestor->rgt;
+}
+
+/* --- reads ------------------------------------------------------------------------ */
+
+static enum esp_status op_node(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
+                               void *ctx) {
+    struct esp_item item;
+    enum esp_status status = esp_access_get(a, args->at.id, &item);
+    return status == ESP_OK ? esp_access_pass(a, &item, fn, ctx) : status;
+}
+
+static enum esp_status op_parent(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
+                                 void *ctx) {
+    struct interval_key key;
+    enum esp_status status = key_at(a, &args->at, &key);
+    if (status != ESP_OK || key.parent.len == 0) {
+        return status;
+    }
+    struct esp_args up = {.at.id = key.parent};
+    return op_node(a, &up, fn, ctx);
+}
+
+/* Nodes whose lft lies in [lft, rgt] and whose depth in [lo, hi] (hi < 0: any depth). */
+static enum esp_status query_interval(struct esp_access *a, struct esp_str tree, int64_t lft,
+                                      int64_t rgt, int64_t lo, int64_t hi, struct esp_str skip,
+                                      esp_node_fn *fn, void *ctx) {
+    struct esp_condition filter = {
+        .name = a->layout->schema.attr[DEPTH].name,
+        .op = lo == hi ? ESP_EQ : ESP_BETWEEN,
+        .lo = esp_n(lo),
+        .hi = esp_n(hi),
+    };
+    struct esp_query q = {
+        .index = BY_TREE,
+        .pk = esp_s(tree),
+        .op = ESP_BETWEEN,
+        .lo = esp_n(lft),
+        .hi = esp_n(rgt),
+        .filter = hi < 0 ? NULL : &filter,
+        .filter_count = hi < 0 ? 0 : 1,
+    };
+    /* A leaf's interval has nothing in it, and DynamoDB refuses an empty BETWEEN. */
+    return lft <= rgt ? esp_access_query(a, &q, skip, fn, ctx, NULL) : ESP_OK;
+}
+
+static enum esp_status children_of(struct esp_access *a, const struct interval_key *key,
+                                   struct esp_str skip, esp_node_fn *fn, void *ctx) {
+    return query_interval(a, key->tree, key->lft + 1, key->rgt - 1, key->depth + 1, key->depth + 1,
+                          skip, fn, ctx);
+}
+
+static enum esp_status op_children(struct esp_access *a, const struct esp_args *args,
+                                   esp_node_fn *fn, void *ctx) {
+    struct interval_key key;
+    enum esp_status status = key_at(a, &args->at, &key);
+    return status == ESP_OK ? children_of(a, &key, (struct esp_str){0}, fn, ctx) : status;
+}
+
+static enum esp_status op_siblings(struct esp_access *a, const struct esp_args *args,
+                                   esp_node_fn *fn, void *ctx) {
+    struct interval_key key, parent;
+    enum esp_status status = key_at(a, &args->at, &key);
+    if (status != ESP_OK || key.parent.len == 0) {
+        return status;
+    }
+    struct esp_locator up = {.id = key.parent};
+    status = key_at(a, &up, &parent);
+    return status == ESP_OK ? children_of(a, &parent, args->at.id, fn, ctx) : status;
+}
+
+static enum esp_status op_descendants(struct esp_access *a, const struct esp_args *args,
+                                      esp_node_fn *fn, void *ctx) {
+    struct interval_key key;
+    enum esp_status status = key_at(a, &args->at, &key);
+    return status == ESP_OK ? query_interval(a, key.tree, key.lft + 1, key.rgt - 1, 0, -1,
+                                             (struct esp_str){0}, fn, ctx)
+                            : status;
+}
+
+/* lft < own reads everything to the left of the node; the filter leaves what encloses it. */
+static enum esp_status op_ancestors(struct esp_access *a, const struct esp_args *args,
+                                    esp_node_fn *fn, void *ctx) {
+    struct interval_key key;
+    enum esp_status status = key_at(a, &args->at, &key);
+    if (status != ESP_OK || key.parent.len == 0) {
+        return status;
+    }
+    struct esp_condition filter = {
+        .name = a->layout->schema.attr[RGT].name, .op = ESP_GT, .lo = esp_n(key.rgt)};
+    struct esp_query q = {
+        .index = BY_TREE,
+        .pk = esp_s(key.tree),
+        .op = ESP_LT,
+        .lo = esp_n(key.lft),
+        .filter = &filter,
+        .filter_count = 1,
+    };
+    return esp_access_query(a, &q, (struct esp_str){0}, fn, ctx, NULL);
+}
+
+static enum esp_status op_window(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
+                                 void *ctx) {
+    struct interval_key key;
+    uint32_t from = args->lo;
+    if (args->at.key) {
+        key = *(const struct interval_key *)args->at.key;
+    } else {
+        struct esp_item item;
+        enum esp_status status = esp_access_get(a, args->at.id, &item);
+        if (status == ESP_OK && from == 0) { /* the look-up is part of the answer */
+            status = esp_access_pass(a, &item, fn, ctx);
+            from = 1;
+        }
+        if (status != ESP_OK) {
+            return status;
+        }
+        key = key_of(&item);
+    }
+    if (from > args->hi) {
+        return ESP_OK;
+    }
+    bool all = from <= 1 && args->hi == UINT32_MAX;
+    return query_interval(a, key.tree, key.lft + (from > 0), key.rgt - 1, key.depth + from,
+                          all ? -1 : key.depth + (int64_t)args->hi, (struct esp_str){0}, fn, ctx);
+}
+
+/* A root's id is the tree's: no look-up is needed. */
+static enum esp_status query_tree(struct esp_access *a, const struct esp_args *args,
+                                  const struct esp_condition *filter, esp_node_fn *fn, void *ctx) {
+    struct esp_query q = {
+        .index = BY_TREE,
+        .pk = esp_s(args->at.id),
+        .op = ESP_ANY,
+        .filter = filter,
+        .filter_count = filter ? 1 : 0,
+    };
+    uint64_t count;
+    enum esp_status status = esp_access_query(a, &q, (struct esp_str){0}, fn, ctx, &count);
+    return status == ESP_OK && count == 0 && !args->at.key ? esp_access_exists(a, args->at.id)
+                                                           : status;
+}
+
+static enum esp_status op_level(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
+                                void *ctx) {
+    struct esp_condition filter = {
+        .name = a->layout->schema.attr[DEPTH].name, .op = ESP_EQ, .lo = esp_n(args->lo)};
+    return args->lo == 0 ? op_node(a, args, fn, ctx) : query_tree(a, args, &filter, fn, ctx);
+}
+
+static enum esp_status op_tree(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
+                               void *ctx) {
+    return query_tree(a, args, NULL, fn, ctx);
+}
+
+/* The keys of two nodes, as far as they have to be looked up in one round trip.  *item (if
+ * not NULL) is the first one's item when *known. */
+static enum esp_status two_keys(struct esp_access *a, const struct esp_args *args,
+                                struct interval_key *at, struct interval_key *to,
+                                struct esp_item *item, bool *known) {
+    struct esp_item second;
+    struct esp_str none = {0};
+    bool look_to = args->to.id.len && !args->to.key;
+    enum esp_status status = ESP_OK;
+    *known = !args->at.key;
+    if (!args->at.key) {
+        status = esp_access_get_two(a, args->at.id, look_to ? args->to.id : none, item, &second);
+    } else if (look_to) {
+        status = esp_access_get(a, args->to.id, &second);
+    }
+    if (status != ESP_OK) {
+        return status;
+    }
+    *at = *known ? key_of(item) : *(const struct interval_key *)args->at.key;
+    if (args->to.id.len) {
+        *to = look_to ? key_of(&second) : *(const struct interval_key *)args->to.key;
+    }
+    return ESP_OK;
+}
+
+static enum esp_status op_is_descendant(struct esp_access *a, const struct esp_args *args,
+                                        esp_node_fn *fn, void *ctx) {
+    (void)fn, (void)ctx;
+    struct interval_key at, to;
+    struct esp_item item;
+    bool known;
+    enum esp_status status = two_keys(a, args, &at, &to, &item, &known);
+    a->value = status == ESP_OK && is_below(&at, &to);
+    return status;
+}
+
+/* --- making room ------------------------------------------------------------------ */
+
+/* Where `need` new numbers go at the end of a parent's interval: last + step, last + 2 step ...
+ * `pushed`: they reach the parent's rgt, so it and what follows must move up. */
+struct place {
+    int64_t last, step;
+    bool pushed;
+};
+
+/* Up from a node to the child of `parent` that it is below: *rgt is that child's. */
+static enum esp_status climb_to_child(struct esp_access *a, const struct interval_key *parent,
+                                      struct interval_key key, int64_t *rgt) {
+    while (key.depth > parent->depth + 1 && key.parent.len) {
+        struct esp_item item;
+        enum esp_status status = esp_access_get(a, key.parent, &item);
+        if (status != ESP_OK) {
+            return status;
+        }
+        struct interval_key up = key_of(&item);
+        if (up.depth >= key.depth) {
+            break; /* damaged: take the cautious bound */
+        }
+        key = up;
+    }
+    *rgt = key.rgt > *rgt ? key.rgt : *rgt;
+    return ESP_OK;
+}
+
+/* The largest number taken inside the parent's interval.  Only looked for exactly where it
+ * could leave room for `need`; else the largest it can be. */
+static enum esp_status last_taken(struct esp_access *a, const struct interval_key *parent,
+                                  int64_t need, int64_t *last) {
+    struct esp_query q = {
+        .index = BY_TREE,
+        .pk = esp_s(parent->tree),
+        .op = ESP_BETWEEN,
+        .lo = esp_n(parent->lft + 1),
+        .hi = esp_n(parent->rgt - 1),
+        .reverse = true,
+        .limit = 1,
+    };
+    struct esp_item_list found;
+    struct esp_cursor cursor = {0};
+    bool more;
+    *last = parent->rgt - 1;
+    if (parent->rgt - parent->lft - 1 < need) {
+        return ESP_OK;
+    }
+    esp_item_list_init(&found, a);
+    enum esp_status status =
+        esp_session_query_page(a->session, &q, &cursor, &more, esp_item_list_add, &found, a->err);
+    if (status != ESP_OK || found.count == 0) {
+        *last = status == ESP_OK ? parent->lft : *last;
+        return status;
+    }
+    /* The node with the largest lft; its ancestors below the parent end behind it. */
+    struct interval_key key = key_of(&found.item[0]);
+    int64_t between = key.depth - parent->depth - 1;
+    if (parent->rgt - key.rgt - 1 - between < need) {
+        return ESP_OK;
+    }
+    *last = key.rgt;
+    return climb_to_child(a, parent, key, last);
+}
+
+static enum esp_status find_place(struct esp_access *a, const struct interval_key *parent,
+                                  int64_t need, struct place *place) {
+    int64_t gap = gap_of(a->layout), last;
+    enum esp_status status = last_taken(a, parent, need, &last);
+    if (status != ESP_OK) {
+        return status;
+    }
+    int64_t room = parent->rgt - last - 1, even = (room + 1) / (need + 1);
+    place->last = last;
+    place->pushed = room < need;
+    /* Half gaps while pushing: the other halves of the gaps met swallow the push. */
+    place->step = place->pushed ? (gap + 1) / 2 : gap < even ? gap : even;
+    return ESP_OK;
+}
+
+/* Numbers from the parent's rgt on, in order: right ends of the parent and of its ancestors,
+ * and both ends of the nodes to the right.  Planned completely before the first write: a node
+ * pushed up in the index would be read again behind the place reached. */
+struct push {
+    struct esp_access *access;
+    struct interval_key moved; /* a subtree that leaves its numbers; tree.ptr NULL: none */
+    struct esp_query q;
+    struct esp_cursor cursor;
+    bool more;
+    const struct esp_item **right; /* nodes to the right, as read so far */
+    uint32_t right_count, right_cap;
+    uint32_t next; /* the first one not entered yet */
+    struct renumbered {
+        const struct esp_item *item;
+        int64_t lft, rgt; /* the new ones */
+    } * open, *done;      /* nodes entered and not left, innermost last; and the plan */
+    uint32_t open_count, open_cap, done_count, done_cap;
+    const struct esp_item *above; /* innermost enclosing node not left; NULL: past the root */
+};
+
+static const struct esp_item *keep_item(struct esp_access *a, const struct esp_item *item) {
+    struct esp_item *copy = esp_arena_alloc(a->scratch, sizeof *copy);
+    bool kept = copy && esp_item_dup(&a->layout->schema, a->scratch, item, copy) == ESP_OK;
+    return kept ? copy : NULL;
+}
+
+static enum esp_status push_read(void *ctx, const struct esp_item *item) {
+    struct push *p = ctx;
+    const struct esp_item **right = esp_arena_grow(p->access->scratch, p->right, &p->right_cap,
+                                                   p->right_count + 1, sizeof *right);
+    const struct esp_item *copy = keep_item(p->access, item);
+    if (!right || !copy) {
+        return ESP_ERR_NOMEM;
+    }
+    p->right = right;
+    p->right[p->right_count++] = copy;
+    return ESP_OK;
+}
+
+/* The next node to the right, or NULL at the end of the tree. */
+static enum esp_status push_peek(struct push *p, const struct esp_item **out) {
+    *out = NULL;
+    while (p->next < p->right_count || p->more) {
+        if (p->next == p->right_count) {
+            enum esp_status status = esp_session_query_page(p->access->session, &p->q, &p->cursor,
+                                                            &p->more, push_read, p, p->access->err);
+            if (status != ESP_OK) {
+                return status;
+            }
+            p->q.limit = 0;
+            continue;
+        }
+        struct interval_key key = key_of(p->right[p->next]);
+        bool leaves = p->moved.tree.ptr && key.lft >= p->moved.lft && key.lft <= p->moved.rgt;
+        if (!leaves) {
+            *out = p->right[p->next];
+            break;
+        }
+        p->next++;
+    }
+    return ESP_OK;
+}
+
+static enum esp_status push_enter(struct push *p, const struct esp_item *item, int64_t lft) {
+    struct renumbered *open =
+        esp_arena_grow(p->access->scratch, p->open, &p->open_cap, p->open_count + 1, sizeof *open);
+    if (!open) {
+        return esp_fail_nomem(p->access->err);
+    }
+    p->open = open;
+    p->open[p->open_count++] = (struct renumbered){item, lft, 0};
+    p->next++;
+    return ESP_OK;
+}
+
+static enum esp_status push_done(struct push *p, const struct esp_item *item, int64_t lft,
+                                 int64_t rgt) {
+    struct renumbered *done =
+        esp_arena_grow(p->access->scratch, p->done, &p->done_cap, p->done_count + 1, sizeof *done);
+    if (!done) {
+        return esp_fail_nomem(p->access->err);
+    }
+    p->done = done;
+    p->done[p->done_count++] = (struct renumbered){item, lft, rgt};
+    return ESP_OK;
+}
+
+static enum esp_status push_above(struct push *p, struct esp_str id) {
+    struct esp_item item;
+    enum esp_status status = esp_access_get(p->access, id, &item);
+    p->above = status == ESP_OK ? keep_item(p->access, &item) : NULL;
+    return status == ESP_OK && !p->above ? esp_fail_nomem(p->access->err) : status;
+}
+
+/* Leave the innermost node with its new rgt. */
+static enum esp_status push_leave(struct push *p, int64_t rgt) {
+    if (p->open_count) {
+        struct renumbered *open = &p->open[--p->open_count];
+        return push_done(p, open->item, open->lft, rgt);
+    }
+    struct interval_key key = key_of(p->above);
+    enum esp_status status = push_done(p, p->above, key.lft, rgt);
+    p->above = NULL;
+    return status == ESP_OK && key.parent.len ? push_above(p, key.parent) : status;
+}
+
+/* Push numbers up until one has room as it is; `last` is the largest number taken. */
+static enum esp_status push_on(struct push *p, int64_t last, int64_t step) {
+    while (p->open_count || p->above) {
+        const struct esp_item *right;
+        const struct esp_item *top = p->open_count ? p->open[p->open_count - 1].item : p->above;
+        enum esp_status status = push_peek(p, &right);
+        if (status != ESP_OK) {
+            return status;
+        }
+        int64_t rgt = key_of(top).rgt, lft = right ? key_of(right).lft : INT64_MAX;
+        int64_t old = lft < rgt ? lft : rgt, moved = old > last + step ? old : last + step;
+        if (moved == old) {
+            break;
+        }
+        status = lft < rgt ? push_enter(p, right, moved) : push_leave(p, moved);
+        if (status != ESP_OK) {
+            return status;
+        }
+        last = moved;
+    }
+    enum esp_status status = ESP_OK;
+    while (status == ESP_OK && p->open_count) { /* these keep their rgt */
+        struct renumbered *open = &p->open[--p->open_count];
+        status = push_done(p, open->item, open->lft, key_of(open->item).rgt);
+    }
+    return status;
+}
+
+/* Plan room from the rgt of the node `parent` on, whose numbers up to `last` are taken. */
+static enum esp_status push_plan(struct push *p, struct esp_access *a, struct esp_str parent,
+                                 const struct interval_key *moved, int64_t last, int64_t step) {
+    *p = (struct push){.access = a};
+    enum esp_status status = push_above(p, parent);
+    if (status != ESP_OK) {
+        return status;
+    }
+    struct interval_key key = key_of(p->above);
+    p->q = (struct esp_query){.index = BY_TREE,
+                              .pk = esp_s(key.tree),
+                              .op = ESP_GT,
+                              .lo = esp_n(key.rgt),
+                              .limit = gap_of(a->layout) > 1 ? FIRST_PAGE_ITEMS : 0};
+    p->more = true;
+    if (moved && esp_str_eq(moved->tree, key.tree)) {
+        p->moved = *moved;
+    }
+    return push_on(p, last, step);
+}
+
+/* Updates of the numbers that change. */
+static enum esp_status push_write(const struct push *p, struct esp_writes *writes) {
+    const struct esp_schema *schema = &writes->access->layout->schema;
+    enum esp_status status = ESP_OK;
+    for (uint32_t i = 0; status == ESP_OK && i < p->done_count; i++) {
+        const struct renumbered *node = &p->done[i];
+        struct interval_key key = key_of(node->item);
+        struct esp_change *change = esp_arena_calloc(writes->access->scratch, 2, sizeof *change);
+        size_t n = 0;
+        if (!change) {
+            return esp_fail_nomem(writes->access->err);
+        }
+        if (node->lft != key.lft) {
+            change[n++] = esp_set(schema, LFT, esp_n(node->lft));
+        }
+        if (node->rgt != key.rgt) {
+            change[n++] = esp_set(schema, RGT, esp_n(node->rgt));
+        }
+        struct esp_write write = {
+            .kind = ESP_UPDATE,
+            .item = esp_item_key(schema, esp_item_text(node->item, ID), 0),
+            .changes = change,
+            .change_count = n,
+            .condition = &writes->exists,
+            .condition_count = 1,
+            .old = node->item,
+        };
+        status = n ? esp_writes_add(writes, &write) : ESP_OK;
+    }
+    return status;
+}
+
+/* --- writes ----------------------------------------------------------------------- */
+
+static enum esp_status op_insert(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
+                                 void *ctx) {
+    (void)fn, (void)ctx;
+    struct interval_key parent = {0};
+    struct place place = {.last = 0, .step = gap_of(a->layout)};
+    struct esp_item item = {.data = args->data};
+    enum esp_status status = ESP_OK;
+    item.value[ID] = item.value[TREE] = esp_s(args->id);
+    item.value[DEPTH] = esp_n(0);
+    if (args->to.id.len) {
+        status = key_at(a, &args->to, &parent);
+        if (status == ESP_OK) {
+            status = find_place(a, &parent, 2, &place);
+        }
+        item.value[TREE] = esp_s(parent.tree);
+        item.value[PARENT] = esp_s(args->to.id);
+        item.value[DEPTH].n = parent.depth + 1;
+    }
+    if (status != ESP_OK) {
+        return status;
+    }
+    int64_t lft = place.last + place.step, rgt = lft + place.step;
+    item.value[LFT] = esp_n(lft);
+    item.value[RGT] = esp_n(rgt);
+    struct push *push = esp_arena_calloc(a->scratch, 1, sizeof *push);
+    if (!push) {
+        return esp_fail_nomem(a->err);
+    }
+    if (place.pushed) {
+        status = push_plan(push, a, args->to.id, NULL, rgt, place.step);
+    }
+    if (status == ESP_OK) { /* first, because the put finds out whether the id is new */
+        status = esp_access_insert(a, &item, args->id);
+    }
+    struct esp_writes writes;
+    if (status == ESP_OK) {
+        status = esp_writes_init(&writes, a, push->done_count);
+    }
+    if (status == ESP_OK) {
+        status = push_write(push, &writes);
+    }
+    return status == ESP_OK ? esp_writes_flush(&writes) : status;
+}
+
+/* The moved subtree: its items in lft order, and the rank of each end among all ends. */
+struct subtree {
+    struct esp_item_list item;
+    struct ends {
+        int64_t lft, rgt;
+    } * rank;
+};
+
+static enum esp_status rank_subtree(struct esp_access *a, struct subtree *tree) {
+    uint32_t n = tree->item.count, open = 0;
+    int64_t rank = 0;
+    uint32_t *stack = esp_arena_calloc(a->scratch, (size_t)n + 1, sizeof *stack);
+    tree->rank = esp_arena_calloc(a->scratch, (size_t)n + 1, sizeof *tree->rank);
+    if (!stack || !tree->rank) {
+        return esp_fail_nomem(a->err);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t lft = key_of(&tree->item.item[i]).lft;
+        while (open && key_of(&tree->item.item[stack[open - 1]]).rgt < lft) {
+            tree->rank[stack[--open]].rgt = ++rank;
+        }
+        tree->rank[i].lft = ++rank;
+        stack[open++] = i;
+    }
+    while (open) {
+        tree->rank[stack[--open]].rgt = ++rank;
+    }
+    return ESP_OK;
+}
+
+static enum esp_status read_subtree(struct esp_access *a, struct esp_str id,
+                                    const struct interval_key *key, struct subtree *tree) {
+    struct esp_query q = {.index = BY_TREE,
+                          .pk = esp_s(key->tree),
+                          .op = ESP_BETWEEN,
+                          .lo = esp_n(key->lft),
+                          .hi = esp_n(key->rgt)};
+    esp_item_list_init(&tree->item, a);
+    enum esp_status status =
+        esp_session_query(a->session, &q, esp_item_list_add, &tree->item, a->err);
+    if (status == ESP_OK &&
+        (tree->item.count == 0 || !esp_str_eq(esp_item_text(&tree->item.item[0], ID), id))) {
+        return esp_access_missing(a, id); /* a key from before some other write */
+    }
+    return status == ESP_OK ? rank_subtree(a, tree) : status;
+}
+
+/* The new numbers, tree and depths of the subtree, and its top's parent. */
+static enum esp_status write_subtree(struct esp_writes *writes, const struct esp_args *args,
+                                     const struct subtree *tree, const struct place *place,
+                                     struct esp_str tree_id, int64_t deeper) {
+    struct esp_access *a = writes->access;
+    const struct esp_schema *schema = &a->layout->schema;
+    enum esp_status status = ESP_OK;
+    for (uint32_t i = 0; status == ESP_OK && i < tree->item.count; i++) {
+        const struct esp_item *item = &tree->item.item[i];
+        struct esp_change *change = esp_arena_calloc(a->scratch, 5, sizeof *change);
+        size_t n = 0;
+        if (!change) {
+            return esp_fail_nomem(a->err);
+        }
+        change[n++] = esp_set(schema, LFT, esp_n(place->last + place->step * tree->rank[i].lft));
+        change[n++] = esp_set(schema, RGT, esp_n(place->last + place->step * tree->rank[i].rgt));
+        change[n++] = esp_set(schema, TREE, esp_s(tree_id));
+        change[n++] = esp_set(schema, DEPTH, esp_n(key_of(item).depth + deeper));
+        if (i == 0) {
+            change[n++] = args->to.id.len ? esp_set(schema, PARENT, esp_s(args->to.id))
+                                          : esp_unset(schema, PARENT);
+        }
+        struct esp_write write = {
+            .kind = ESP_UPDATE,
+            .item = esp_item_key(schema, esp_item_text(item, ID), 0),
+            .changes = change,
+            .change_count = n,
+            .condition = &writes->exists,
+            .condition_count = 1,
+            .old = item,
+        };
+        status = esp_writes_add(writes, &write);
+    }
+    return status;
+}
+
+/* Updates, not puts: payloads that others change meanwhile are left alone. */
+static enum esp_status op_move(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
+                               void *ctx) {
+    (void)fn, (void)ctx;
+    struct interval_key at, to = {.depth = -1};
+    struct place place = {.last = 0, .step = gap_of(a->layout)};
+    struct esp_item item;
+    struct subtree tree;
+    bool known;
+    enum esp_status status = two_keys(a, args, &at, &to, &item, &known);
+    if (status != ESP_OK) {
+        return status;
+    }
+    if (args->to.id.len && (esp_str_eq(args->at.id, args->to.id) || is_below(&to, &at))) {
+        return esp_fail(a->err, ESP_ERR_CYCLE,
+                        "'%.*s' cannot move below itself: '%.*s' is in its subtree",
+                        ESP_FMT(args->at.id), ESP_FMT(args->to.id));
+    }
+    if (esp_str_eq(at.parent, args->to.id)) {
+        return ESP_OK; /* it is there already */
+    }
+    struct push *push = esp_arena_calloc(a->scratch, 1, sizeof *push);
+    status = push ? read_subtree(a, args->at.id, &at, &tree) : esp_fail_nomem(a->err);
+    if (status == ESP_OK && args->to.id.len) {
+        int64_t need = 2 * (int64_t)tree.item.count;
+        status = find_place(a, &to, need, &place);
+        if (status == ESP_OK && place.pushed) {
+            status =
+                push_plan(push, a, args->to.id, &at, place.last + place.step * need, place.step);
+        }
+    }
+    struct esp_writes writes;
+    if (status == ESP_OK) {
+        status = esp_writes_init(&writes, a, (size_t)tree.item.count + push->done_count);
+    }
+    if (status == ESP_OK) {
+        status = push_write(push, &writes);
+    }
+    if (status == ESP_OK) {
+        status = write_subtree(&writes, args, &tree, &place,
+                               args->to.id.len ? to.tree : args->at.id, to.depth + 1 - at.depth);
+    }
+    if (status == ESP_OK) {
+        status = esp_writes_flush(&writes);
+    }
+    return esp_access_outcome(a, status, args->at.id, ESP_ERR_NOT_FOUND);
+}
+
+static enum esp_status op_remove(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
+                                 void *ctx) {
+    (void)fn, (void)ctx;
+    struct interval_key key = {0}, none;
+    struct esp_item item;
+    bool known;
+    struct esp_args one = {.at = args->at};
+    enum esp_status status = two_keys(a, &one, &key, &none, &item, &known);
+    struct esp_query q = {.index = BY_TREE,
+                          .pk = esp_s(key.tree),
+                          .op = ESP_BETWEEN,
+                          .lo = esp_n(key.lft + 1),
+                          .hi = esp_n(key.rgt - 1)};
+    return status == ESP_OK ? esp_access_delete(a, key.lft + 1 < key.rgt ? &q : NULL, args->at.id,
+                                                known ? &item : NULL)
+                            : status;
+}
+
+/* --- check ------------------------------------------------------------------------ */
+
+struct record {
+    bool present;
+    uint32_t tree, parent; /* numbers + 1; 0 = none */
+    int64_t lft, rgt, depth;
+};
+
+static enum esp_status check_item(void *ctx, const struct esp_item *item) {
+    struct esp_check *check = ctx;
+    struct interval_key key = key_of(item);
+    struct record record = {.present = true, .lft = key.lft, .rgt = key.rgt, .depth = key.depth};
+    uint32_t number, other;
+    enum esp_status status = esp_check_number(check, esp_item_text(item, ID), &number);
+    if (status == ESP_OK && key.tree.len) {
+        status = esp_check_number(check, key.tree, &other);
+        record.tree = other + 1;
+    }
+    if (status == ESP_OK && key.parent.len) {
+        status = esp_check_number(check, key.parent, &other);
+        record.parent = other + 1;
+    }
+    if (status == ESP_OK) {
+        *(struct record *)esp_check_record(check, number) = record;
+    }
+    return status;
+}
+
+static const struct record *record_of(const struct esp_check *check, uint32_t number) {
+    return esp_check_record(check, number);
+}
+
+static int by_tree_and_lft(const void *a, const void *b, void *ctx) {
+    const struct record *x = record_of(ctx, *(const uint32_t *)a);
+    const struct record *y = record_of(ctx, *(const uint32_t *)b);
+    if (x->tree != y->tree) {
+        return x->tree < y->tree ? -1 : 1;
+    }
+    return x->lft < y->lft ? -1 : x->lft > y->lft;
+}
+
+/* What a node's own words and its parent's say. */
+static enum esp_status check_links(struct esp_check *check, uint32_t number) {
+    const struct record *record = record_of(check, number);
+    uint32_t parent = record->parent - 1, tree = record->tree - 1;
+    enum esp_status status = ESP_OK;
+    if (record->rgt <= record->lft) {
+        status = esp_check_report(check, "interval", number, ESP_IDMAP_NONE,
+                                  "rgt is not greater than lft");
+    }
+    if (status == ESP_OK && record->parent && !record_of(check, parent)->present) {
+        return esp_check_report(check, "missing-parent", number, parent,
+                                "the node that parentId names does not exist");
+    }
+    bool wrong_tree =
+        !record->tree ||
+        (record->parent ? record_of(check, parent)->tree != record->tree : tree != number);
+    if (status == ESP_OK && wrong_tree) {
+        status = esp_check_report(check, "wrong-tree", number, record->tree ? tree : ESP_IDMAP_NONE,
+                                  "treeId is not the parent's treeId (a root's: its own id)");
+    }
+    return status;
+}
+
+/* One node of the sweep over a tree from left to right; `open` are the intervals around it. */
+static enum esp_status check_sweep(struct esp_check *check, uint32_t number, const uint32_t *open,
+                                   uint32_t open_count) {
+    const struct record *record = record_of(check, number);
+    uint32_t around = open_count ? open[open_count - 1] : ESP_IDMAP_NONE;
+    if (open_count && record_of(check, around)->rgt <= record->rgt) {
+        return esp_check_report(check, "overlap", number, around,
+                                "the interval reaches out of the one it begins in");
+    }
+    enum esp_status status = ESP_OK;
+    if (record->depth != open_count) {
+        status = esp_check_report(check, "wrong-depth", number, around,
+                                  "depth is not the number of intervals around the node");
+    }
+    bool missing = record->parent && !record_of(check, record->parent - 1)->present;
+    if (status == ESP_OK && !missing && record->parent != around + 1) {
+        status = esp_check_report(check, "wrong-parent", number, around,
+                                  "parentId is not the node of the next interval around");
+    }
+    return status;
+}
+
+static enum esp_status sweep(struct esp_check *check, const uint32_t *order, uint32_t count,
+                             uint32_t *open) {
+    uint32_t open_count = 0;
+    enum esp_status status = ESP_OK;
+    for (uint32_t i = 0; status == ESP_OK && i < count; i++) {
+        const struct record *record = record_of(check, order[i]);
+        const struct record *before = i ? record_of(check, order[i - 1]) : NULL;
+        bool same_tree = before && before->tree == record->tree;
+        open_count = same_tree ? open_count : 0;
+        status = check_links(check, order[i]);
+        if (status == ESP_OK && same_tree && before->lft == record->lft) {
+            status = esp_check_report(check, "duplicate-lft", order[i], order[i - 1],
+                                      "two nodes of a tree have the same lft");
+            continue;
+        }
+        while (open_count && record_of(check, open[open_count - 1])->rgt < record->lft) {
+            open_count--;
+        }
+        if (status == ESP_OK && record->rgt > record->lft) {
+            status = check_sweep(check, order[i], open, open_count);
+            open[open_count++] = order[i];
+        }
+    }
+    return status;
+}
+
+static enum esp_status check(struct esp_access *a, esp_finding_fn *fn, void *ctx) {
+    struct esp_check c;
+    esp_check_init(&c, a, sizeof(struct record), fn, ctx);
+    enum esp_status status = esp_check_scan(&c, check_item);
+    uint32_t *order = esp_arena_calloc(&c.arena, (size_t)c.ids.count + 1, sizeof *order);
+    uint32_t *open = esp_arena_calloc(&c.arena, (size_t)c.ids.count + 1, sizeof *open);
+    if (status == ESP_OK && (!order || !open)) {
+        status = esp_fail_nomem(a->err);
+    }
+    if (status == ESP_OK) {
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < c.ids.count; i++) {
+            order[count] = i;
+            count += record_of(&c, i)->present;
+        }
+        qsort_r(order, count, sizeof *order, by_tree_and_lft, &c);
+        status = sweep(&c, order, count, open);
+    }
+    esp_check_fini(&c);
+    return status;
+}
+
+static const struct esp_option options[] = {
+    {.name = "gap",
+     .type = ESP_OPT_U64,
+     .offset = offsetof(struct esp_layout_settings, gap),
+     .argument = "N",
+     .fallback = "1",
+     .help = "number in steps of N, so that inserts find room without renumbering"},
+    {.name = NULL},
+};
 
 extern const struct esp_layout_ops esp_layout_nested_set;
-const struct esp_layout_ops esp_layout_nested_set = {.name = "nested-set"};
+const struct esp_layout_ops esp_layout_nested_set = {
+    .name = "nested-set",
+    .family = "nested set",
+    .summary = "each node stores an interval around its descendants'; answers come in tree order",
+    .ordered = true,
+    .schema =
+        {
+            .attr = {[ID] = {{"id", 2}, ESP_TYPE_S},
+                     [TREE] = {{"treeId", 6}, ESP_TYPE_S},
+                     [LFT] = {{"lft", 3}, ESP_TYPE_N},
+                     [RGT] = {{"rgt", 3}, ESP_TYPE_N},
+                     [DEPTH] = {{"depth", 5}, ESP_TYPE_N},
+                     [PARENT] = {{"parentId", 8}, ESP_TYPE_S}},
+            .attr_count = ATTR_COUNT,
+            .pk = ID,
+            .sk = -1,
+            .index = {[BY_TREE] = {.name = {"tree-index", 10}, .pk = TREE, .sk = LFT}},
+            .index_count = 1,
+        },
+    .options = options,
+    .parent_attr = PARENT,
+    .view = view,
+    .item_count = item_count,
+    .validate = esp_validate_items,
+    .emit = emit,
+    .locate = locate,
+    .resolve = resolve,
+    .op =
+        {
+            [ESP_OP_NODE] = op_node,
+            [ESP_OP_PARENT] = op_parent,
+            [ESP_OP_CHILDREN] = op_children,
+            [ESP_OP_SIBLINGS] = op_siblings,
+            [ESP_OP_ANCESTORS] = op_ancestors,
+            [ESP_OP_DESCENDANTS] = op_descendants,
+            [ESP_OP_WINDOW] = op_window,
+            [ESP_OP_LEVEL] = op_level,
+            [ESP_OP_TREE] = op_tree,
+            [ESP_OP_IS_DESCENDANT] = op_is_descendant,
+            [ESP_OP_INSERT] = op_insert,
+            [ESP_OP_UPDATE] = esp_access_update,
+            [ESP_OP_MOVE] = op_move,
+            [ESP_OP_REMOVE] = op_remove,
+        },
+    .check = check,
+};

@@ -161,6 +161,19 @@ static enum esp_status grow_nodes(struct esp_forest_builder *b, struct esp_error
     return check_limit(b, err);
 }
 
+/* Give back the slack of the arrays.  Only the kernel's own resizing is trusted to shrink
+ * without failing; other allocators keep the slack. */
+static void shrink_nodes(struct esp_forest_builder *b) {
+    size_t smallest = (size_t)b->count * sizeof *b->parent;
+    if (esp_big_shrinks(b->alloc, smallest)) {
+        b->text =
+            esp_big_resize(b->alloc, b->text, b->cap * sizeof *b->text, b->count * sizeof *b->text);
+        b->parent = esp_big_resize(b->alloc, b->parent, b->cap * sizeof *b->parent, smallest);
+        b->order = esp_big_resize(b->alloc, b->order, b->cap * sizeof *b->order, smallest);
+        b->cap = b->count;
+    }
+}
+
 static enum esp_status new_node(struct esp_forest_builder *b, struct esp_node_text *text,
                                 uint32_t tag, esp_node *out, struct esp_error *err) {
     if (b->count == b->cap) {
@@ -559,6 +572,7 @@ static enum esp_status freeze(struct esp_forest_builder *b, struct numbering *n,
         return status;
     }
     id_table_fini(&b->ids);
+    shrink_nodes(b);
     n->count = b->count;
     uint32_t root_count = 0, reached = 0;
     if (!list_children(b, n) || !order_levels(b, n, &root_count, &reached)) {

@@ -41,10 +41,6 @@ static bool is_mapped(const struct esp_alloc *alloc, size_t size) {
     return size >= HUGE_PAGE_BYTES && alloc->resize == libc_resize;
 }
 
-bool esp_big_shrinks(const struct esp_alloc *alloc, size_t size) {
-    return is_mapped(alloc, size);
-}
-
 void *esp_big_alloc(const struct esp_alloc *alloc, size_t size) {
     if (!is_mapped(alloc, size)) {
         return esp_calloc(alloc, size, 1);

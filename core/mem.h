@@ -60,9 +60,6 @@ void esp_big_free(const struct esp_alloc *alloc, void *ptr, size_t size);
 void *esp_big_resize(const struct esp_alloc *alloc, void *old, size_t old_size,
                      size_t new_size) ESP_MUST_CHECK;
 
-/* True when esp_big_resize to `size` or more bytes cannot fail when it makes an array smaller. */
-bool esp_big_shrinks(const struct esp_alloc *alloc, size_t size);
-
 /* Bump allocator: many allocations, one free.  Not thread-safe: one per owner. */
 struct esp_arena {
     const struct esp_alloc *alloc; /* borrowed for the arena's life */

@@ -33,11 +33,12 @@ struct esp_forest_builder {
     struct text_chunks chunks;
     struct id_table ids;
 
-    uint32_t count, cap; /* nodes, placeholders included */
-    char **text;         /* struct esp_node_text of each */
+    uint32_t count; /* nodes, placeholders included */
+    char **text;    /* struct esp_node_text of each */
     esp_node *parent;
     esp_node *order;  /* nodes in the order their records came */
     uint32_t arrived; /* records so far */
+    uint32_t text_cap, parent_cap, order_cap;
 
     struct pending batch[BATCH_RECORDS];
     size_t batch_count;
@@ -95,9 +96,9 @@ void esp_forest_builder_free(struct esp_forest_builder *b) {
     }
     text_chunks_free(&b->chunks, b->alloc);
     id_table_fini(&b->ids);
-    free_array(b->alloc, b->text, b->cap, sizeof *b->text);
-    free_array(b->alloc, b->parent, b->cap, sizeof *b->parent);
-    free_array(b->alloc, b->order, b->cap, sizeof *b->order);
+    free_array(b->alloc, b->text, b->text_cap, sizeof *b->text);
+    free_array(b->alloc, b->parent, b->parent_cap, sizeof *b->parent);
+    free_array(b->alloc, b->order, b->order_cap, sizeof *b->order);
     esp_buf_fini(&b->parent_bytes);
     esp_release(b->alloc, b, sizeof *b);
 }
@@ -106,7 +107,7 @@ void esp_forest_builder_free(struct esp_forest_builder *b) {
 
 static uint64_t bytes_in_use(const struct esp_forest_builder *b) {
     return b->chunks.bytes + id_table_bytes(&b->ids) +
-           (uint64_t)b->cap * (sizeof *b->text + sizeof *b->parent + sizeof *b->order);
+           (uint64_t)b->text_cap * (sizeof *b->text + sizeof *b->parent + sizeof *b->order);
 }
 
 static enum esp_status check_limit(const struct esp_forest_builder *b, struct esp_error *err) {
@@ -118,69 +119,52 @@ static enum esp_status check_limit(const struct esp_forest_builder *b, struct es
     return ESP_OK;
 }
 
-static bool grow_one(const struct esp_alloc *alloc, void **array, size_t size, uint32_t old_cap,
-                     uint32_t cap) {
-    void *grown = esp_big_resize(alloc, *array, (size_t)old_cap * size, (size_t)cap * size);
-    if (!grown) {
+static bool resize_array(const struct esp_alloc *alloc, void **array, size_t size, uint32_t *cap,
+                         uint32_t new_cap) {
+    void *resized = esp_big_resize(alloc, *array, *cap * size, new_cap * size);
+    if (!resized) {
         return false;
     }
-    *array = grown;
+    *array = resized;
+    *cap = new_cap;
     return true;
 }
 
-/* The three arrays have one capacity; a failure half way is undone by shrinking back. */
-static enum esp_status grow_nodes(struct esp_forest_builder *b, struct esp_error *err) {
-    if (b->cap >= ESP_NODE_NONE - 1) {
-        return esp_fail(err, ESP_ERR_LIMIT, "more than %u nodes", ESP_NODE_NONE - 1);
+/* Room for one more element after `used`. */
+static enum esp_status grow_array(struct esp_forest_builder *b, void **array, size_t size,
+                                  uint32_t *cap, uint32_t used, struct esp_error *err) {
+    if (used < *cap) {
+        return ESP_OK;
     }
-    uint64_t cap = b->cap ? (uint64_t)b->cap + b->cap / 2 : 256;
-    if (cap > ESP_NODE_NONE - 1) {
-        cap = ESP_NODE_NONE - 1;
+    if (used == ESP_NODE_NONE - 1) {
+        return esp_fail(err, ESP_ERR_LIMIT, "more than %u nodes", used);
     }
-    struct {
-        void **array;
-        size_t size;
-    } part[] = {{(void **)&b->text, sizeof *b->text},
-                {(void **)&b->parent, sizeof *b->parent},
-                {(void **)&b->order, sizeof *b->order}};
-    for (int i = 0; i < 3; i++) {
-        if (!grow_one(b->alloc, part[i].array, part[i].size, b->cap, (uint32_t)cap)) {
-            while (i-- > 0) {
-                if (b->cap == 0) {
-                    free_array(b->alloc, *part[i].array, (size_t)cap, part[i].size);
-                    *part[i].array = NULL;
-                } else if (!grow_one(b->alloc, part[i].array, part[i].size, (uint32_t)cap,
-                                     b->cap)) {
-                    return esp_fail(err, ESP_ERR_INTERNAL, "an array cannot be made smaller");
-                }
-            }
-            return esp_fail_nomem(err);
-        }
+    uint64_t want = *cap ? (uint64_t)*cap + *cap / 2 : 256;
+    want = want < ESP_NODE_NONE - 1 ? want : ESP_NODE_NONE - 1;
+    if (!resize_array(b->alloc, array, size, cap, (uint32_t)want)) {
+        return esp_fail_nomem(err);
     }
-    b->cap = (uint32_t)cap;
     return check_limit(b, err);
 }
 
-/* Give back the slack of the arrays.  Only the kernel's own resizing is trusted to shrink
- * without failing; other allocators keep the slack. */
-static void shrink_nodes(struct esp_forest_builder *b) {
-    size_t smallest = (size_t)b->count * sizeof *b->parent;
-    if (esp_big_shrinks(b->alloc, smallest)) {
-        b->text =
-            esp_big_resize(b->alloc, b->text, b->cap * sizeof *b->text, b->count * sizeof *b->text);
-        b->parent = esp_big_resize(b->alloc, b->parent, b->cap * sizeof *b->parent, smallest);
-        b->order = esp_big_resize(b->alloc, b->order, b->cap * sizeof *b->order, smallest);
-        b->cap = b->count;
-    }
+/* Give back the slack of the arrays; one that cannot be made smaller keeps it. */
+static void shrink_arrays(struct esp_forest_builder *b) {
+    (void)(resize_array(b->alloc, (void **)&b->text, sizeof *b->text, &b->text_cap, b->count) &&
+           resize_array(b->alloc, (void **)&b->parent, sizeof *b->parent, &b->parent_cap,
+                        b->count) &&
+           resize_array(b->alloc, (void **)&b->order, sizeof *b->order, &b->order_cap, b->arrived));
 }
 
 static enum esp_status new_node(struct esp_forest_builder *b, struct esp_node_text *text,
                                 uint32_t tag, esp_node *out, struct esp_error *err) {
-    if (b->count == b->cap) {
-        enum esp_status status = grow_nodes(b, err);
-        if (status != ESP_OK) {
-            return status;
-        }
+    enum esp_status status =
+        grow_array(b, (void **)&b->text, sizeof *b->text, &b->text_cap, b->count, err);
+    if (status == ESP_OK) {
+        status =
+            grow_array(b, (void **)&b->parent, sizeof *b->parent, &b->parent_cap, b->count, err);
+    }
+    if (status != ESP_OK) {
+        return status;
     }
     if (id_table_add(&b->ids, tag, b->count) != ESP_OK) {
         return esp_fail_nomem(err);
@@ -245,6 +229,10 @@ static enum esp_status intern(struct esp_forest_builder *b, const struct pending
         if (status == ESP_OK) {
             b->parent[v] = parent;
         }
+    }
+    if (status == ESP_OK) {
+        status =
+            grow_array(b, (void **)&b->order, sizeof *b->order, &b->order_cap, b->arrived, err);
     }
     if (status == ESP_OK) {
         b->order[b->arrived++] = v;
@@ -572,7 +560,7 @@ static enum esp_status freeze(struct esp_forest_builder *b, struct numbering *n,
         return status;
     }
     id_table_fini(&b->ids);
-    shrink_nodes(b);
+    shrink_arrays(b);
     n->count = b->count;
     uint32_t root_count = 0, reached = 0;
     if (!list_children(b, n) || !order_levels(b, n, &root_count, &reached)) {
@@ -589,7 +577,7 @@ static enum esp_status freeze(struct esp_forest_builder *b, struct numbering *n,
         }
         return report_cycle(b, inside, err);
     }
-    free_array(b->alloc, b->order, b->cap, sizeof *b->order);
+    free_array(b->alloc, b->order, b->order_cap, sizeof *b->order);
     b->order = NULL;
     struct esp_forest *f = forest_new(b->alloc);
     if (!f || !number_nodes(b, n) || !fill_forest(b, n, f, f->owner)) {

@@ -11,7 +11,8 @@ struct esp_load_options {
     uint32_t workers;        /* threads, one session each; 0 = one a core */
     uint32_t nodes_per_task; /* nodes converted between two looks at the counter; 0 = 4096 */
     bool dry_run;            /* convert and meter; write nothing */
-    bool verify;             /* count the table at the end (a scan, not metered) */
+    bool verify;             /* count the table at the end (a scan, not metered): for a load
+                                into an empty table; a difference is ERR_INTERNAL */
     /* Receives every refused item with its reason, from any worker, one at a time. */
     void (*on_refused)(void *ctx, const struct esp_item *item, const struct esp_error *why);
     void *on_refused_ctx;
@@ -38,8 +39,10 @@ struct esp_load_result {
     uint64_t items_counted; /* when verified >= 0 */
 };
 
-/* Returns ESP_OK only if every planned item is in the store.  *result is filled on failure
- * too.  `stop` (may be NULL) is polled; set it from a signal handler. */
+/* Returns ESP_OK only if every planned item is in the store (a dry run leaves them all and
+ * returns ESP_OK).  ERR_REFUSED: every item was tried, some were refused.  ERR_CANCELLED after
+ * `stop`.  *result is filled on failure too.  `stop` (may be NULL) is polled; set it from a signal
+ * handler. */
 enum esp_status esp_load_run(const struct esp_forest *forest, const struct esp_layout *layout,
                              struct esp_table *table, const struct esp_load_options *options,
                              const volatile int *stop, esp_progress_fn *progress,

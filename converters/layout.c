@@ -213,7 +213,8 @@ enum esp_status esp_operate(struct esp_access *a, enum esp_op op, const struct e
         return esp_fail(a->err, ESP_ERR_USAGE, "a window from %u to %u is empty", args->lo,
                         args->hi);
     }
-    return plan(a, args, fn, ctx);
+    enum esp_status status = plan(a, args, fn, ctx);
+    return status == ESP_ERR_NOMEM ? esp_fail_nomem(a->err) : status;
 }
 
 enum esp_status esp_resolve(struct esp_access *a, struct esp_str id, struct esp_locator *out) {

@@ -44,7 +44,7 @@ static enum esp_status emit(const struct esp_layout *l, const struct esp_forest 
                             uint32_t n, struct esp_arena *scratch, esp_item_fn *fn, void *ctx) {
     (void)l;
     struct esp_item item = {0};
-    struct esp_str *way = esp_arena_calloc(scratch, (size_t)f->depth_max + 1, sizeof *way);
+    struct esp_str *way = esp_arena_alloc(scratch, ((size_t)f->depth_max + 1) * sizeof *way);
     if (!way) {
         return ESP_ERR_NOMEM;
     }
@@ -823,10 +823,11 @@ static int by_node_and_distance(const void *a, const void *b) {
     return x->distance < y->distance ? -1 : x->distance > y->distance;
 }
 
+/* Rows at distances from `lo` up to but not at `hi` are missing. */
 static enum esp_status report_missing(struct esp_check *check, uint32_t node, uint32_t other,
-                                      uint32_t distance) {
+                                      uint32_t lo, uint32_t hi) {
     char text[96];
-    snprintf(text, sizeof text, "the row at relative depth %u is missing", distance);
+    snprintf(text, sizeof text, "the rows at relative depth %u to %u are missing", lo, hi - 1);
     return esp_check_report(check, "missing-row", node, other, text);
 }
 
@@ -867,16 +868,16 @@ static enum esp_status check_rows(struct row_check *c, uint32_t node) {
         }
     }
     for (uint32_t i = 0; status == ESP_OK && i < record->count; i++, expected++) {
-        while (status == ESP_OK && expected < row[i].distance && row[i].distance != UINT32_MAX) {
-            status = report_missing(check, node, row[i].ancestor, expected++);
+        if (expected < row[i].distance) {
+            status = report_missing(check, node, row[i].ancestor, expected, row[i].distance);
+            expected = row[i].distance;
         }
         if (status == ESP_OK) {
             status = check_row(c, &row[i], parent);
         }
     }
-    for (; status == ESP_OK && parent && parent->present && expected <= parent->count; expected++) {
-        status =
-            report_missing(check, node, c->row[parent->first + expected - 1].ancestor, expected);
+    if (status == ESP_OK && parent && parent->present && expected <= parent->count) {
+        status = report_missing(check, node, ESP_IDMAP_NONE, expected, parent->count + 1);
     }
     return status;
 }

@@ -1,5 +1,6 @@
 #include "core/mem.h"
 
+#include <endian.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +69,13 @@ void *esp_big_resize(const struct esp_alloc *alloc, void *old, size_t old_size, 
             return NULL;
         }
         madvise(ptr, new_size, MADV_HUGEPAGE);
+        return ptr;
+    }
+    if (!(old && is_mapped(alloc, old_size)) && !is_mapped(alloc, new_size)) {
+        char *ptr = esp_resize(alloc, old, old_size, new_size);
+        if (ptr && new_size > old_size) {
+            memset(ptr + old_size, 0, new_size - old_size);
+        }
         return ptr;
     }
     void *ptr = esp_big_alloc(alloc, new_size);
@@ -276,7 +284,13 @@ const char *esp_buf_cstr(struct esp_buf *buf) {
 static uint64_t read64(const unsigned char *p) {
     uint64_t x;
     memcpy(&x, p, 8);
-    return x;
+    return le64toh(x);
+}
+
+static uint64_t read32(const unsigned char *p) {
+    uint32_t x;
+    memcpy(&x, p, 4);
+    return le32toh(x);
 }
 
 static uint64_t mix(uint64_t a, uint64_t b) {
@@ -298,10 +312,10 @@ uint64_t esp_hash64(const void *bytes, size_t len, uint64_t seed) {
     if (left >= 8) {
         a = read64(p);
         b = read64(p + left - 8);
+    } else if (left >= 4) {
+        a = read32(p) << 32 | read32(p + left - 4); /* overlapping reads see every byte */
     } else if (left) {
-        for (size_t i = 0; i < left; i++) {
-            a |= (uint64_t)p[i] << (8 * i);
-        }
+        a = (uint64_t)p[0] << 16 | (uint64_t)p[left / 2] << 8 | p[left - 1];
     }
     return mix(mix(a ^ k1, b ^ hash) ^ k2, len ^ k0);
 }

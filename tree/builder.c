@@ -246,14 +246,10 @@ static void prefetch_ids(const struct esp_forest_builder *b) {
     size_t n = 0;
     for (size_t i = 0; i < b->batch_count; i++) {
         const struct pending *row = &b->batch[i];
-        const struct id_slot *slot = &b->ids.slot[id_home(&b->ids, row->tag)];
-        if (slot->node != ESP_NODE_NONE && slot->tag == row->tag) {
-            likely[n++] = slot->node;
-        }
-        slot = &b->ids.slot[id_home(&b->ids, row->parent_tag)];
-        if (row->parent_len && slot->node != ESP_NODE_NONE && slot->tag == row->parent_tag) {
-            likely[n++] = slot->node;
-        }
+        likely[n] = id_table_guess(&b->ids, row->tag);
+        n += likely[n] != ESP_NODE_NONE;
+        likely[n] = id_table_guess(&b->ids, row->parent_tag);
+        n += likely[n] != ESP_NODE_NONE;
     }
     for (size_t i = 0; i < n; i++) {
         __builtin_prefetch(&b->text[likely[i]]);

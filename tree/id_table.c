@@ -3,20 +3,23 @@
 enum { BITS_MIN = 6, BITS_MAX = 32 };
 
 static enum esp_status make_slots(struct id_table *table, unsigned bits) {
-    size_t bytes = sizeof(struct id_slot) << bits;
-    table->slot = bits <= BITS_MAX ? esp_big_alloc(table->alloc, bytes) : NULL;
+    table->slot = esp_big_alloc(table->alloc, sizeof(struct id_slot) << bits);
     if (!table->slot) {
         return ESP_ERR_NOMEM;
     }
-    memset(table->slot, 0xFF, bytes); /* every node = ESP_NODE_NONE */
     table->bits = bits;
     return ESP_OK;
+}
+
+/* Ids that 1 << bits slots hold before they become too full for short probes. */
+static uint64_t capacity_of(unsigned bits) {
+    return bits < BITS_MAX ? ((uint64_t)3 << bits) / 4 : UINT32_MAX;
 }
 
 enum esp_status id_table_init(struct id_table *table, const struct esp_alloc *alloc,
                               uint32_t expected) {
     unsigned bits = BITS_MIN;
-    while (bits < BITS_MAX && ((uint64_t)1 << bits) / 10 * 7 < expected) {
+    while (capacity_of(bits) < expected) {
         bits++;
     }
     *table = (struct id_table){.alloc = alloc};
@@ -37,11 +40,12 @@ void id_table_fini(struct id_table *table) {
 esp_node id_table_find(const struct id_table *table, const char *const *text, struct esp_str id,
                        uint32_t tag) {
     size_t mask = ((size_t)1 << table->bits) - 1;
-    for (size_t i = id_home(table, tag); table->slot[i].node != ESP_NODE_NONE; i = (i + 1) & mask) {
+    for (size_t i = id_home(table, tag); table->slot[i].node_plus_1; i = (i + 1) & mask) {
         if (table->slot[i].tag == tag) {
-            const struct esp_node_text *t = (const void *)text[table->slot[i].node];
+            esp_node v = table->slot[i].node_plus_1 - 1;
+            const struct esp_node_text *t = (const void *)text[v];
             if (t->id_len == id.len && memcmp(t->bytes, id.ptr, id.len) == 0) {
-                return table->slot[i].node;
+                return v;
             }
         }
     }
@@ -50,27 +54,27 @@ esp_node id_table_find(const struct id_table *table, const char *const *text, st
 
 static void place(struct id_table *table, struct id_slot slot) {
     size_t mask = ((size_t)1 << table->bits) - 1, i = id_home(table, slot.tag);
-    while (table->slot[i].node != ESP_NODE_NONE) {
+    while (table->slot[i].node_plus_1) {
         i = (i + 1) & mask;
     }
     table->slot[i] = slot;
 }
 
 enum esp_status id_table_add(struct id_table *table, uint32_t tag, esp_node node) {
-    if (table->count >= ((uint64_t)1 << table->bits) / 10 * 7) {
+    if (table->count >= capacity_of(table->bits)) {
         struct id_table old = *table;
         if (make_slots(table, old.bits + 1) != ESP_OK) {
             *table = old;
             return ESP_ERR_NOMEM;
         }
         for (size_t i = 0; i < (size_t)1 << old.bits; i++) {
-            if (old.slot[i].node != ESP_NODE_NONE) {
+            if (old.slot[i].node_plus_1) {
                 place(table, old.slot[i]);
             }
         }
         id_table_fini(&old);
     }
-    place(table, (struct id_slot){node, tag});
+    place(table, (struct id_slot){node + 1, tag});
     table->count++;
     return ESP_OK;
 }

@@ -8,7 +8,7 @@
 #include "tree/forest.h"
 
 struct id_slot {
-    uint32_t node; /* ESP_NODE_NONE: free */
+    uint32_t node_plus_1; /* 0: free, so that fresh memory is an empty table */
     uint32_t tag;
 };
 struct id_table {
@@ -29,6 +29,15 @@ static inline uint32_t id_tag(struct esp_str id) {
 }
 static inline size_t id_home(const struct id_table *table, uint32_t tag) {
     return tag >> (32 - table->bits);
+}
+/* The first node whose tag is the same, most likely the one with this id, or ESP_NODE_NONE:
+ * for prefetching, because it reads slots only. */
+static inline esp_node id_table_guess(const struct id_table *table, uint32_t tag) {
+    size_t mask = ((size_t)1 << table->bits) - 1, i = id_home(table, tag);
+    while (table->slot[i].node_plus_1 && table->slot[i].tag != tag) {
+        i = (i + 1) & mask;
+    }
+    return table->slot[i].node_plus_1 - 1; /* a free slot gives ESP_NODE_NONE */
 }
 /* The node with this id, or ESP_NODE_NONE. */
 esp_node id_table_find(const struct id_table *table, const char *const *text, struct esp_str id,

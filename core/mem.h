@@ -100,7 +100,7 @@ static inline void esp_buf_reset(struct esp_buf *buf) { /* keeps the memory */
 /* Room for `more` bytes at ptr + len; false (and `failed`) when there is none. */
 bool esp_buf_reserve(struct esp_buf *buf, size_t more);
 static inline void esp_buf_put(struct esp_buf *buf, const void *bytes, size_t len) {
-    if (len && (buf->cap - buf->len >= len || esp_buf_reserve(buf, len))) {
+    if (len && !buf->failed && (buf->cap - buf->len >= len || esp_buf_reserve(buf, len))) {
         memcpy(buf->ptr + buf->len, bytes, len);
         buf->len += len;
     }

@@ -5,7 +5,7 @@ set -euo pipefail
 
 build=(cmake ninja-build gcc libc6-dev pkg-config libcsv-dev libyajl-dev libjansson-dev liblmdb-dev
        libcurl4-openssl-dev libssl-dev zlib1g-dev libzstd-dev)
-test=("${build[@]}" libcmocka-dev clang libclang-rt-14-dev clang-format-14 python3)
+test=("${build[@]}" libcmocka-dev zstd clang libclang-rt-14-dev clang-format-14 python3)
 
 case "${1:-build}" in
 build) wanted=("${build[@]}") ;;

@@ -23,9 +23,8 @@ static int bound_socket(uint16_t *port) {
 }
 
 static bool accepts_connections(uint16_t port) {
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                             .sin_port = htons(port)};
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     bool connected = fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof at) == 0;
     close(fd);
@@ -44,13 +43,14 @@ static void become_engine(const char *name, uint16_t port) {
     _exit(127);
 }
 
-bool esp_test_engine_start(struct esp_test_engine *engine, const char *name) {
+bool esp_test_engine_available(const char *name) {
     char command[128];
-    uint16_t port;
     snprintf(command, sizeof command, "tests/endpoint/engines.sh have %s", name);
-    if (esp_test_run(command, NULL) != 0) {
-        return false;
-    }
+    return esp_test_run(command, NULL) == 0;
+}
+
+bool esp_test_engine_start(struct esp_test_engine *engine, const char *name) {
+    uint16_t port;
     close(bound_socket(&port));
     *engine = (struct esp_test_engine){.name = name};
     snprintf(engine->url, sizeof engine->url, "http://127.0.0.1:%u", port);
@@ -64,12 +64,12 @@ bool esp_test_engine_start(struct esp_test_engine *engine, const char *name) {
             return true;
         }
         if (waitpid(engine->pid, NULL, WNOHANG) == engine->pid) {
-            fail_msg("%s ended before it accepted a connection", name);
+            engine->pid = 0;
+            return false;
         }
         usleep(100000);
     }
     esp_test_engine_stop(engine);
-    fail_msg("%s does not accept connections after a minute", name);
     return false;
 }
 

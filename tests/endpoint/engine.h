@@ -11,8 +11,9 @@ struct esp_test_engine {
     char url[64]; /* http://127.0.0.1:PORT */
 };
 
-/* False when the engine could not be fetched (the caller skips); fails the test when it
- * was fetched and does not start within a minute. */
+/* False when the engine could not be fetched: the caller skips. */
+bool esp_test_engine_available(const char *name);
+/* False when it does not accept connections within a minute. */
 bool esp_test_engine_start(struct esp_test_engine *engine, const char *name);
 void esp_test_engine_stop(struct esp_test_engine *engine);
 

@@ -58,4 +58,7 @@ function(esp_test name)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}"
                        SKIP_RETURN_CODE 77)
+  if("threads" IN_LIST T_LABELS) # what `test.sh` runs under the thread sanitizer
+    add_dependencies(threads_tests ${name})
+  endif()
 endfunction()

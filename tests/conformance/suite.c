@@ -1,0 +1,422 @@
+#include "tests/conformance/suite.h"
+
+#include "tests/support/model.h"
+#include "tests/support/random_forest.h"
+
+#include <stdlib.h>
+
+/* --- tables ----------------------------------------------------------------------- */
+
+static enum esp_status put_item(void *ctx, const struct esp_item *item) {
+    struct suite_table *t = ctx;
+    return esp_session_bulk_put(t->session, item, &t->err);
+}
+
+/* In several ranges, so that emit starts in the middle of trees too. */
+static void load(struct suite_table *t, const struct esp_forest *f) {
+    uint32_t step = f->count > 6 ? f->count / 3 : f->count;
+    uint64_t planned = 0;
+    for (esp_node v = 0; v < f->count; v += step) {
+        uint32_t n = f->count - v < step ? f->count - v : step;
+        esp_arena_reset(&t->scratch);
+        assert_ok(t->layout->ops->emit(t->layout, f, v, n, &t->scratch, put_item, t), &t->err);
+        planned += t->layout->ops->item_count(t->layout, f, v, n);
+    }
+    assert_ok(esp_session_bulk_flush(t->session, &t->err), &t->err);
+    assert_int_equal(t->session->bulk.planned, planned);
+    assert_int_equal(t->session->bulk.written, planned);
+}
+
+void suite_table_open(struct suite_table *t, struct esp_store *store,
+                      const struct esp_layout *layout, const char *name,
+                      const struct esp_forest *forest) {
+    *t = (struct suite_table){.store = store, .layout = layout, .err = ESP_ERROR_INIT};
+    esp_arena_init(&t->scratch, &esp_alloc_libc, SIZE_MAX);
+    assert_ok(layout->ops->validate(layout, forest, &t->err), &t->err);
+    assert_ok(store->ops->create_table(store, name, &layout->schema, &(struct esp_table_options){0},
+                                       &t->err),
+              &t->err);
+    assert_ok(esp_table_open(store, name, &layout->schema, &t->table, &t->err), &t->err);
+    assert_ok(esp_session_open(t->table, &t->session, &t->err), &t->err);
+    t->access = (struct esp_access){
+        .layout = layout, .session = t->session, .scratch = &t->scratch, .err = &t->err};
+    load(t, forest);
+}
+
+void suite_table_close(struct suite_table *t) {
+    char name[sizeof t->table->name];
+    memcpy(name, t->table->name, sizeof name);
+    esp_session_close(t->session);
+    esp_table_close(t->table);
+    assert_ok(t->store->ops->drop_table(t->store, name, &t->err), &t->err);
+    esp_arena_fini(&t->scratch);
+}
+
+size_t suite_layouts(struct esp_layout layouts[SUITE_LAYOUTS_MAX]) {
+    static const struct {
+        const char *layout;
+        struct esp_strings sets;
+    } variants[] = {
+        {"path", {{"separator=|", "attr.Path=p", "index.gsi1=by-root"}, 3}},
+        {"nested-set", {{"gap=7"}, 1}},
+        {"nested-set", {{"gap=1000000"}, 1}},
+    };
+    struct esp_error err = ESP_ERROR_INIT;
+    size_t n = 0;
+    for (size_t i = 0; esp_layouts[i]; i++) {
+        assert_ok(esp_layout_init(&layouts[n++], esp_layouts[i], NULL, &err), &err);
+    }
+    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
+        const struct esp_layout_ops *ops = esp_layout_find(variants[i].layout);
+        assert_non_null(ops);
+        assert_ok(esp_layout_init(&layouts[n++], ops, &variants[i].sets, &err), &err);
+    }
+    return n;
+}
+
+/* --- one forest ------------------------------------------------------------------- */
+
+struct run {
+    struct suite_table t;
+    const struct suite_options *options;
+    const struct esp_forest *forest; /* NULL after the first write: keys come from resolve */
+    struct esp_forest_ids *ids;
+    struct esp_rng rng;
+    uint64_t seed;
+    uint32_t step; /* writes so far */
+    uint32_t next_id;
+    struct model model;
+    struct esp_arena keys; /* of locators */
+    /* what an operation answered */
+    struct esp_arena kept;
+    struct esp_node_view *node;
+    uint32_t count, cap;
+    const char *doing; /* "native", "derived" ... */
+    enum esp_op op;
+    struct esp_args args;
+};
+
+#define run_fail(r, fmt, ...)                                                                      \
+    fail_msg("%s seed %llu write %u: %s %s '%.*s' (key %d) to '%.*s' (key %d) %u..%u: " fmt,       \
+             (r)->t.layout->ops->name, (unsigned long long)(r)->seed, (r)->step, (r)->doing,       \
+             esp_op_info[(r)->op].name, ESP_FMT((r)->args.at.id), (r)->args.at.key != NULL,        \
+             ESP_FMT((r)->args.to.id), (r)->args.to.key != NULL, (r)->args.lo, (r)->args.hi,       \
+             __VA_ARGS__)
+
+static enum esp_status keep_node(void *ctx, const struct esp_node_view *node) {
+    struct run *r = ctx;
+    if (r->count == r->cap) {
+        r->cap = r->cap ? 2 * r->cap : 64;
+        r->node = realloc(r->node, r->cap * sizeof *r->node);
+        assert_non_null(r->node);
+    }
+    struct esp_node_view *copy = &r->node[r->count++];
+    struct esp_str data = {node->data.text, node->data.len};
+    *copy = *node;
+    copy->id = esp_arena_dup(&r->kept, node->id);
+    if (node->parent_id.ptr) {
+        copy->parent_id = esp_arena_dup(&r->kept, node->parent_id);
+    }
+    copy->data.text = esp_arena_dup(&r->kept, data).ptr;
+    return ESP_OK;
+}
+
+static int by_id(const void *a, const void *b) {
+    return esp_str_cmp(((const struct esp_node_view *)a)->id,
+                       ((const struct esp_node_view *)b)->id);
+}
+
+static const struct model *sort_model;
+static int by_model_id(const void *a, const void *b) {
+    return esp_str_cmp(sort_model->node[*(const uint32_t *)a].id,
+                       sort_model->node[*(const uint32_t *)b].id);
+}
+
+static void compare_node(struct run *r, const struct esp_node_view *got, uint32_t v) {
+    const struct model_node *want = &r->model.node[v];
+    if (!esp_str_eq(got->id, want->id)) {
+        run_fail(r, "answered '%.*s', not '%.*s'", ESP_FMT(got->id), ESP_FMT(want->id));
+    }
+    if (!esp_data_equal(got->data, want->data) || got->data.size != want->data.size) {
+        run_fail(r, "'%.*s' has the payload {%.*s} (%u), not {%.*s} (%u)", ESP_FMT(got->id),
+                 (int)got->data.len, got->data.text, got->data.size, (int)want->data.len,
+                 want->data.text, want->data.size);
+    }
+    if (got->depth >= 0 && got->depth != model_depth(&r->model, v)) {
+        run_fail(r, "'%.*s' has the depth %lld, not %u", ESP_FMT(got->id), (long long)got->depth,
+                 model_depth(&r->model, v));
+    }
+    struct esp_str parent =
+        want->parent == ESP_NODE_NONE ? (struct esp_str){"", 0} : r->model.node[want->parent].id;
+    if (got->parent_id.ptr && !esp_str_eq(got->parent_id, parent)) {
+        run_fail(r, "'%.*s' has the parent '%.*s', not '%.*s'", ESP_FMT(got->id),
+                 ESP_FMT(got->parent_id), ESP_FMT(parent));
+    }
+    if (r->op == ESP_OP_TREE && (got->depth < 0 || !got->parent_id.ptr)) {
+        run_fail(r, "'%.*s' came without its parent or depth", ESP_FMT(got->id));
+    }
+}
+
+static void compare_answer(struct run *r, enum esp_status status, bool ordered) {
+    struct model_answer want = model_read(&r->model, r->op, &r->args);
+    if (status != want.status) {
+        run_fail(r, "%s (%s), not %s", esp_status_name(status), r->t.err.message,
+                 esp_status_name(want.status));
+    }
+    if (r->count != want.count) {
+        run_fail(r, "%u nodes, not %u", r->count, want.count);
+    }
+    if (status == ESP_OK && (r->op == ESP_OP_COUNT || r->op == ESP_OP_IS_DESCENDANT) &&
+        r->t.access.value != want.value) {
+        run_fail(r, "%llu, not %llu", (unsigned long long)r->t.access.value,
+                 (unsigned long long)want.value);
+    }
+    if (!ordered && r->count) {
+        qsort(r->node, r->count, sizeof *r->node, by_id);
+        sort_model = &r->model;
+        qsort(want.node, want.count, sizeof *want.node, by_model_id);
+    }
+    for (uint32_t i = 0; i < r->count; i++) {
+        compare_node(r, &r->node[i], want.node[i]);
+    }
+    free(want.node);
+}
+
+static void begin(struct run *r, const char *doing) {
+    r->doing = doing;
+    r->count = 0;
+    esp_arena_reset(&r->kept);
+    esp_arena_reset(&r->t.scratch);
+    esp_error_clear(&r->t.err);
+}
+
+/* The operation as it is planned, and the derived plan beside a native one. */
+static void read_and_compare(struct run *r) {
+    const struct esp_layout_ops *ops = r->t.layout->ops;
+    bool ordered = r->op == ESP_OP_ANCESTORS || (ops->ordered && r->op != ESP_OP_ROOTS);
+    begin(r, ops->op[r->op] ? "native" : "derived");
+    enum esp_status status = esp_operate(&r->t.access, r->op, &r->args, keep_node, r);
+    compare_answer(r, status, ordered);
+    if (ops->op[r->op] && esp_derived[r->op]) {
+        begin(r, "derived too");
+        status = esp_derived[r->op](&r->t.access, &r->args, keep_node, r);
+        if (status != ESP_ERR_UNSUPPORTED) {
+            compare_answer(r, status, ordered);
+        }
+    }
+}
+
+/* A locator with the key that a client knows, or that the table tells. */
+static struct esp_locator locate(struct run *r, struct esp_str id, bool key) {
+    struct esp_locator out = {.id = id};
+    if (!key) {
+        return out;
+    }
+    if (r->forest) {
+        esp_node v = esp_forest_find(r->ids, id);
+        assert_ok(r->t.layout->ops->locate(r->t.layout, r->forest, v, &r->keys, &out), &r->t.err);
+    } else {
+        begin(r, "resolve");
+        struct esp_arena *scratch = r->t.access.scratch;
+        r->t.access.scratch = &r->keys;
+        assert_ok(esp_resolve(&r->t.access, id, &out), &r->t.err);
+        r->t.access.scratch = scratch;
+    }
+    assert_true(esp_str_eq(out.id, id));
+    return out;
+}
+
+static uint32_t random_node(struct run *r) {
+    uint32_t v;
+    do {
+        v = (uint32_t)esp_rng_below(&r->rng, r->model.count);
+    } while (!r->model.node[v].alive);
+    return v;
+}
+
+static void read_at(struct run *r, uint32_t v, bool key) {
+    uint32_t other = random_node(r), root = model_root(&r->model, v);
+    uint32_t depth = model_depth(&r->model, v);
+    struct esp_locator at = locate(r, r->model.node[v].id, key);
+    struct esp_locator top = locate(r, r->model.node[root].id, key);
+    struct esp_locator to = locate(r, r->model.node[other].id, key && esp_rng_below(&r->rng, 2));
+    for (int op = 0; op < ESP_OP_COUNT_ALL; op++) {
+        if (esp_op_info[op].write) {
+            continue;
+        }
+        r->op = (enum esp_op)op;
+        r->args = (struct esp_args){.at = at};
+        if (op == ESP_OP_LEVEL || op == ESP_OP_TREE) {
+            r->args.at = top;
+            r->args.lo = (uint32_t)esp_rng_below(&r->rng, depth + 3);
+        } else if (op == ESP_OP_LCA || op == ESP_OP_IS_DESCENDANT) {
+            r->args.to = to;
+        } else if (op == ESP_OP_WINDOW) {
+            r->args.lo = (uint32_t)esp_rng_below(&r->rng, 4);
+            r->args.hi = esp_rng_below(&r->rng, 3)
+                             ? r->args.lo + (uint32_t)esp_rng_below(&r->rng, 3)
+                             : UINT32_MAX;
+        }
+        read_and_compare(r);
+    }
+}
+
+/* Every read of a node that is not there. */
+static void read_missing(struct run *r) {
+    for (int op = 0; op < ESP_OP_COUNT_ALL; op++) {
+        if (esp_op_info[op].write || op == ESP_OP_ROOTS) {
+            continue;
+        }
+        r->op = (enum esp_op)op;
+        r->args = (struct esp_args){.at.id = ESP_STR("not there"), .lo = 1, .hi = 2};
+        r->args.to.id = r->model.node[random_node(r)].id;
+        read_and_compare(r);
+        if (op == ESP_OP_LCA || op == ESP_OP_IS_DESCENDANT) {
+            struct esp_locator at = r->args.at;
+            r->args.at = r->args.to;
+            r->args.to = at;
+            read_and_compare(r);
+        }
+    }
+}
+
+static enum esp_status no_finding(void *ctx, const struct esp_finding *finding) {
+    struct run *r = ctx;
+    run_fail(r, "check found %s of '%.*s' / '%.*s': %s", finding->name, ESP_FMT(finding->id),
+             ESP_FMT(finding->other), finding->text);
+    return ESP_OK;
+}
+
+static void check_table(struct run *r) {
+    begin(r, "check after");
+    assert_ok(r->t.layout->ops->check(&r->t.access, no_finding, r), &r->t.err);
+}
+
+static bool any_alive(const struct run *r) {
+    for (uint32_t v = 0; v < r->model.count; v++) {
+        if (r->model.node[v].alive) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void read_round(struct run *r, uint32_t sample) {
+    check_table(r);
+    for (uint32_t i = 0; i < sample && any_alive(r); i++) {
+        uint32_t v = random_node(r);
+        esp_arena_reset(&r->keys);
+        read_at(r, v, false);
+        read_at(r, v, true);
+    }
+    r->op = ESP_OP_ROOTS;
+    r->args = (struct esp_args){.lo = 0};
+    read_and_compare(r);
+}
+
+/* --- writes ----------------------------------------------------------------------- */
+
+/* A node, or now and then one that is not there; by id or by key. */
+static struct esp_locator random_locator(struct run *r) {
+    if (!any_alive(r) || esp_rng_below(&r->rng, 15) == 0) {
+        return (struct esp_locator){.id = ESP_STR("not there")};
+    }
+    return locate(r, r->model.node[random_node(r)].id, esp_rng_below(&r->rng, 2));
+}
+
+static void plan_insert(struct run *r, char id[TEST_ID_BYTES_MAX], char data[TEST_DATA_BYTES_MAX]) {
+    r->op = ESP_OP_INSERT;
+    if (esp_rng_below(&r->rng, 6)) {
+        r->args.to = random_locator(r);
+    }
+    bool parent_there = !r->args.to.id.len || model_find(&r->model, r->args.to.id) != ESP_NODE_NONE;
+    if (parent_there && any_alive(r) && esp_rng_below(&r->rng, 8) == 0) {
+        r->args.id = r->model.node[random_node(r)].id;
+    } else {
+        r->args.id = esp_test_random_id(&r->rng, r->next_id++, id);
+    }
+    r->args.data = esp_test_random_data(&r->rng, data);
+}
+
+static void plan_update(struct run *r, char data[TEST_DATA_BYTES_MAX], struct esp_str *remove) {
+    r->op = ESP_OP_UPDATE;
+    r->args.at = random_locator(r);
+    r->args.data = esp_test_random_data(&r->rng, data);
+    uint64_t at = esp_rng_below(&r->rng, 4);
+    *remove = at < 3 ? esp_str_from(esp_test_data_names[at]) : ESP_STR("no such attribute");
+    r->args.remove = remove;
+    r->args.remove_count = 1;
+    struct esp_member member;
+    for (size_t pos = 0; esp_data_next(r->args.data, &pos, &r->t.scratch, &member);) {
+        if (esp_str_eq(member.name, *remove)) {
+            r->args.remove_count = 0;
+        }
+    }
+}
+
+static void random_write(struct run *r) {
+    char id[TEST_ID_BYTES_MAX], data[TEST_DATA_BYTES_MAX];
+    struct esp_str remove;
+    uint64_t dice = esp_rng_below(&r->rng, 20);
+    r->args = (struct esp_args){.lo = 0};
+    esp_arena_reset(&r->keys);
+    if (dice < 6 || !any_alive(r)) {
+        plan_insert(r, id, data);
+    } else if (dice < 10) {
+        plan_update(r, data, &remove);
+    } else {
+        r->op = dice < 18 ? ESP_OP_MOVE : ESP_OP_REMOVE;
+        r->args.at = random_locator(r);
+        if (r->op == ESP_OP_MOVE && esp_rng_below(&r->rng, 6)) {
+            r->args.to = random_locator(r);
+        }
+    }
+    begin(r, "write");
+    enum esp_status status = esp_operate(&r->t.access, r->op, &r->args, keep_node, r);
+    enum esp_status want = model_write(&r->model, r->op, &r->args);
+    if (status != want) {
+        run_fail(r, "%s (%s), not %s", esp_status_name(status), r->t.err.message,
+                 esp_status_name(want));
+    }
+    assert_int_equal(r->count, 0);
+    r->forest = NULL;
+    r->step++;
+}
+
+static void run_forest(struct run *r, struct esp_store *store, const struct esp_layout *layout) {
+    struct esp_error err = ESP_ERROR_INIT;
+    esp_rng_init(&r->rng, r->seed, 0);
+    struct esp_forest *forest = esp_test_random_forest(&r->rng, r->options->nodes_max);
+    assert_ok(esp_forest_ids_new(forest, &esp_alloc_libc, &r->ids, &err), &err);
+    suite_table_open(&r->t, store, layout, r->options->table, forest);
+    r->t.access.consistent = r->options->consistent;
+    esp_arena_init(&r->keys, &esp_alloc_libc, SIZE_MAX);
+    esp_arena_init(&r->kept, &esp_alloc_libc, SIZE_MAX);
+    model_init(&r->model, forest);
+    r->forest = forest;
+    r->next_id = forest->count + 1;
+    read_round(r, r->options->sample);
+    read_missing(r);
+    for (uint32_t i = 0; i < r->options->writes; i++) {
+        random_write(r);
+        if (i % 8 == 7) {
+            read_round(r, 1);
+        }
+    }
+    read_round(r, r->options->sample);
+    model_fini(&r->model);
+    esp_arena_fini(&r->keys);
+    esp_arena_fini(&r->kept);
+    free(r->node);
+    suite_table_close(&r->t);
+    esp_forest_ids_free(r->ids);
+    esp_forest_free(forest);
+}
+
+void suite_run(struct esp_store *store, const struct esp_layout *layout,
+               const struct suite_options *options) {
+    for (uint32_t i = 0; i < options->forests; i++) {
+        struct run r = {.options = options, .seed = options->seed + i};
+        run_forest(&r, store, layout);
+    }
+}

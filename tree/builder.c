@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-enum { BATCH_RECORDS = 32, AHEAD = 16 };
+enum { BATCH_RECORDS = 32, AHEAD = 16, SHOWN_BYTES_MAX = 300 };
 #define PLACEHOLDER UINT32_MAX /* data_len of a node whose record has not come */
 
 /* A record whose ids are still to be looked up. */
@@ -31,6 +31,7 @@ struct esp_forest_builder {
     uint64_t memory_limit;
 
     struct text_chunks chunks;
+    struct text_chunks placeholders; /* ids of parents that came before their record */
     struct id_table ids;
 
     uint32_t count; /* nodes, placeholders included */
@@ -53,6 +54,12 @@ static struct esp_str id_of(const struct esp_forest_builder *b, esp_node v) {
     return (struct esp_str){text_of(b, v)->bytes, text_of(b, v)->id_len};
 }
 
+/* As much of an id as leaves room for the rest of a sentence. */
+static struct esp_str shown(struct esp_str id) {
+    return (struct esp_str){id.ptr, id.len < SHOWN_BYTES_MAX ? id.len : SHOWN_BYTES_MAX};
+}
+
+/* Add the place to an error that has none yet; line 0: only the file is known. */
 static enum esp_status fail_at(const struct esp_forest_builder *b, struct esp_error *err,
                                enum esp_status status, uint64_t line) {
     if (err && err->status == status && !err->source[0]) {
@@ -95,6 +102,7 @@ void esp_forest_builder_free(struct esp_forest_builder *b) {
         return;
     }
     text_chunks_free(&b->chunks, b->alloc);
+    text_chunks_free(&b->placeholders, b->alloc);
     id_table_fini(&b->ids);
     free_array(b->alloc, b->text, b->text_cap, sizeof *b->text);
     free_array(b->alloc, b->parent, b->parent_cap, sizeof *b->parent);
@@ -105,18 +113,20 @@ void esp_forest_builder_free(struct esp_forest_builder *b) {
 
 /* --- adding ----------------------------------------------------------------------- */
 
-static uint64_t bytes_in_use(const struct esp_forest_builder *b) {
-    return b->chunks.bytes + id_table_bytes(&b->ids) +
-           (uint64_t)b->text_cap * (sizeof *b->text + sizeof *b->parent + sizeof *b->order);
-}
-
-static enum esp_status check_limit(const struct esp_forest_builder *b, struct esp_error *err) {
-    if (b->memory_limit && bytes_in_use(b) > b->memory_limit) {
+static enum esp_status check_limit(const struct esp_forest_builder *b, uint64_t bytes,
+                                   struct esp_error *err) {
+    if (b->memory_limit && bytes > b->memory_limit) {
         return esp_fail(err, ESP_ERR_LIMIT,
                         "the tree needs more than the memory limit of %llu MiB after %u rows",
                         (unsigned long long)(b->memory_limit >> 20), b->arrived);
     }
     return ESP_OK;
+}
+
+static uint64_t bytes_in_use(const struct esp_forest_builder *b) {
+    return b->chunks.bytes + b->placeholders.bytes + id_table_bytes(&b->ids) +
+           (uint64_t)b->text_cap * sizeof *b->text + (uint64_t)b->parent_cap * sizeof *b->parent +
+           (uint64_t)b->order_cap * sizeof *b->order;
 }
 
 static bool resize_array(const struct esp_alloc *alloc, void **array, size_t size, uint32_t *cap,
@@ -144,7 +154,7 @@ static enum esp_status grow_array(struct esp_forest_builder *b, void **array, si
     if (!resize_array(b->alloc, array, size, cap, (uint32_t)want)) {
         return esp_fail_nomem(err);
     }
-    return check_limit(b, err);
+    return check_limit(b, bytes_in_use(b), err);
 }
 
 /* Give back the slack of the arrays; one that cannot be made smaller keeps it. */
@@ -175,10 +185,9 @@ static enum esp_status new_node(struct esp_forest_builder *b, struct esp_node_te
     return ESP_OK;
 }
 
-static struct esp_node_text *new_text(struct esp_forest_builder *b, struct esp_str id,
-                                      struct esp_data data, uint64_t line) {
-    struct esp_node_text *text =
-        text_chunks_alloc(&b->chunks, b->alloc, sizeof *text + id.len + data.len);
+static struct esp_node_text *new_text(struct text_chunks *chunks, const struct esp_alloc *alloc,
+                                      struct esp_str id, struct esp_data data, uint64_t line) {
+    struct esp_node_text *text = text_chunks_alloc(chunks, alloc, sizeof *text + id.len + data.len);
     if (text) {
         text->line = line < UINT32_MAX ? (uint32_t)line : UINT32_MAX;
         text->id_len = (uint16_t)id.len;
@@ -200,7 +209,8 @@ static enum esp_status intern_parent(struct esp_forest_builder *b, const struct 
     if (*out != ESP_NODE_NONE) {
         return ESP_OK;
     }
-    struct esp_node_text *text = new_text(b, id, (struct esp_data){NULL, 0, 0}, row->text->line);
+    struct esp_data none = {NULL, 0, 0};
+    struct esp_node_text *text = new_text(&b->placeholders, b->alloc, id, none, row->text->line);
     if (!text) {
         return esp_fail_nomem(err);
     }
@@ -218,10 +228,13 @@ static enum esp_status intern(struct esp_forest_builder *b, const struct pending
     } else if (text_of(b, v)->data_len == PLACEHOLDER) {
         b->text[v] = (char *)row->text;
     } else {
-        esp_fail(err, ESP_ERR_DUPLICATE,
-                 "the id '%.*s' occurs a second time: it is on line %u already; ids must be unique",
-                 ESP_FMT(id), text_of(b, v)->line);
-        return fail_at(b, err, ESP_ERR_DUPLICATE, row->text->line);
+        char where[48] = "";
+        if (text_of(b, v)->line) {
+            snprintf(where, sizeof where, ": it is on line %u already", text_of(b, v)->line);
+        }
+        esp_fail(err, ESP_ERR_DUPLICATE, "the id '%.*s' occurs a second time%s; ids must be unique",
+                 ESP_FMT(shown(id)), where);
+        status = ESP_ERR_DUPLICATE;
     }
     if (status == ESP_OK && row->parent_len) {
         esp_node parent;
@@ -264,6 +277,9 @@ static enum esp_status flush(struct esp_forest_builder *b, struct esp_error *err
     prefetch_ids(b);
     for (size_t i = 0; i < b->batch_count && status == ESP_OK; i++) {
         status = intern(b, &b->batch[i], err);
+        if (status != ESP_OK) {
+            status = fail_at(b, err, status, b->batch[i].text->line);
+        }
     }
     b->batch_count = 0;
     esp_buf_reset(&b->parent_bytes);
@@ -285,14 +301,14 @@ enum esp_status esp_forest_builder_add(struct esp_forest_builder *b,
     }
     if (esp_str_eq(record->id, parent)) {
         if (!b->own_id_is_root) {
-            esp_fail(err, ESP_ERR_CYCLE, "'%.*s' is its own parent", ESP_FMT(record->id));
+            esp_fail(err, ESP_ERR_CYCLE, "'%.*s' is its own parent", ESP_FMT(shown(record->id)));
             return fail_at(b, err, ESP_ERR_CYCLE, record->line);
         }
         parent.len = 0;
     }
     struct pending *row = &b->batch[b->batch_count];
     uint64_t bytes_before = b->chunks.bytes;
-    row->text = new_text(b, record->id, record->data, record->line);
+    row->text = new_text(&b->chunks, b->alloc, record->id, record->data, record->line);
     row->parent_at = b->parent_bytes.len;
     row->parent_len = parent.len;
     esp_buf_put_str(&b->parent_bytes, parent);
@@ -305,9 +321,9 @@ enum esp_status esp_forest_builder_add(struct esp_forest_builder *b,
     __builtin_prefetch(&b->ids.slot[id_home(&b->ids, row->parent_tag)]);
     b->batch_count++;
     if (b->chunks.bytes != bytes_before) {
-        enum esp_status status = check_limit(b, err);
+        enum esp_status status = check_limit(b, bytes_in_use(b), err);
         if (status != ESP_OK) {
-            return status;
+            return fail_at(b, err, status, record->line);
         }
     }
     return b->batch_count == BATCH_RECORDS ? flush(b, err) : ESP_OK;
@@ -333,7 +349,7 @@ static enum esp_status check_orphans(const struct esp_forest_builder *b, struct 
         snprintf(more, sizeof more, "; %u more rows name a missing parent", orphans - 1);
     }
     esp_fail(err, ESP_ERR_ORPHAN, "the parent '%.*s' of '%.*s' is not in the input%s",
-             ESP_FMT(id_of(b, b->parent[first])), ESP_FMT(id_of(b, first)), more);
+             ESP_FMT(shown(id_of(b, b->parent[first]))), ESP_FMT(shown(id_of(b, first))), more);
     return fail_at(b, err, ESP_ERR_ORPHAN, text_of(b, first)->line);
 }
 
@@ -349,28 +365,33 @@ static enum esp_status report_cycle(const struct esp_forest_builder *b, esp_node
         first = text_of(b, v)->line < text_of(b, first)->line ? v : first;
         length++;
     }
-    char text[sizeof err->message - 64];
-    size_t len = 0;
+    struct esp_str closing = shown(id_of(b, first));
+    char text[sizeof err->message];
+    size_t room = sizeof text - 96 - closing.len, len = 0; /* 96: the words around the ids */
     esp_node v = first;
     uint32_t named = 0;
     for (; named < length; named++, v = b->parent[v]) {
-        struct esp_str id = id_of(b, v);
-        if (len + id.len + 48 > sizeof text) {
+        struct esp_str id = shown(id_of(b, v));
+        if (len + id.len + 4 > room) {
             break;
         }
         len += (size_t)snprintf(text + len, sizeof text - len, "%.*s -> ", ESP_FMT(id));
     }
-    if (named < length) {
-        snprintf(text + len, sizeof text - len, "%u more -> ", length - named);
-        len = strlen(text);
-    }
     text[len] = 0;
-    esp_fail(err, ESP_ERR_CYCLE, "a cycle of %u nodes, each the child of the next: %s%.*s", length,
-             text, ESP_FMT(id_of(b, first)));
+    char rest[32] = "";
+    if (named < length) {
+        snprintf(rest, sizeof rest, "%u more -> ", length - named);
+    }
+    esp_fail(err, ESP_ERR_CYCLE, "a cycle of %u nodes, each the child of the next: %s%s%.*s",
+             length, text, rest, ESP_FMT(closing));
     return fail_at(b, err, ESP_ERR_CYCLE, text_of(b, first)->line);
 }
 
 /* --- numbering ----------------------------------------------------------------------- */
+
+/* Bytes a node while everything is moved to its place: what was added (12), level, size
+ * and position (12), and the forest's own arrays (20). */
+enum { FREEZE_BYTES = 44 };
 
 /* Scratch of freeze; arrays of count nodes, freed as soon as they are not needed. */
 struct numbering {
@@ -556,8 +577,13 @@ static enum esp_status freeze(struct esp_forest_builder *b, struct numbering *n,
         return status;
     }
     id_table_fini(&b->ids);
+    text_chunks_free(&b->placeholders, b->alloc);
     shrink_arrays(b);
     n->count = b->count;
+    status = check_limit(b, b->chunks.bytes + (uint64_t)n->count * FREEZE_BYTES, err);
+    if (status != ESP_OK) {
+        return fail_at(b, err, status, 0);
+    }
     uint32_t root_count = 0, reached = 0;
     if (!list_children(b, n) || !order_levels(b, n, &root_count, &reached)) {
         return esp_fail_nomem(err);

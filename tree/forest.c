@@ -13,7 +13,9 @@ struct text_chunk {
 void *text_chunks_alloc(struct text_chunks *chunks, const struct esp_alloc *alloc, size_t size) {
     struct text_chunk *chunk = chunks->head;
     if (!chunk || chunk->size - chunk->used < size) {
-        size_t want = chunk ? chunk->size * 2 : CHUNK_BYTES_MIN;
+        /* an eighth of what there is: few chunks, and little slack in the last one */
+        size_t want = chunks->bytes / 8;
+        want = want < CHUNK_BYTES_MIN ? CHUNK_BYTES_MIN : want;
         want = want > CHUNK_BYTES_MAX ? CHUNK_BYTES_MAX : want;
         want = want < size + sizeof *chunk ? size + sizeof *chunk : want;
         chunk = esp_big_alloc(alloc, want);

@@ -2,6 +2,8 @@
  * Nanoseconds and bytes a node from records to a frozen forest, in order and shuffled.
  *
  *   tree_bench [NODES]        a complete 10-ary tree, 10-character ids, 70 bytes of data
+ *
+ * Each build runs in a process of its own, so that its peak of resident memory is its own.
  */
 #include "core/clock.h"
 #include "core/rng.h"
@@ -9,23 +11,23 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-/* Counts what is in use and its peak; huge arrays come through here as well. */
-struct counting {
-    uint64_t bytes, peak;
-};
+enum { REPETITIONS = 3 };
 
-static void *count_resize(void *ctx, void *old, size_t old_size, size_t new_size) {
-    struct counting *c = ctx;
-    void *ptr = esp_alloc_libc.resize(NULL, old, old_size, new_size);
-    c->bytes += new_size - old_size;
-    c->peak = c->bytes > c->peak ? c->bytes : c->peak;
-    return ptr;
+static uint64_t cpu_ns(void) {
+    struct rusage use;
+    getrusage(RUSAGE_SELF, &use);
+    return ((uint64_t)use.ru_utime.tv_sec + (uint64_t)use.ru_stime.tv_sec) * 1000000000u +
+           ((uint64_t)use.ru_utime.tv_usec + (uint64_t)use.ru_stime.tv_usec) * 1000u;
 }
 
-static void count_release(void *ctx, void *ptr, size_t size) {
-    ((struct counting *)ctx)->bytes -= ptr ? size : 0;
-    esp_alloc_libc.release(NULL, ptr, size);
+static uint64_t peak_bytes(void) {
+    struct rusage use;
+    getrusage(RUSAGE_SELF, &use);
+    return (uint64_t)use.ru_maxrss * 1024u;
 }
 
 /* "n000001234": cheaper than printf, which would be most of what is measured. */
@@ -37,16 +39,22 @@ static struct esp_str put_id(char id[10], uint32_t v) {
     return (struct esp_str){id, 10};
 }
 
-static void build(const struct esp_alloc *alloc, const uint32_t *order, uint32_t n,
-                  struct esp_forest **out) {
+static void check(enum esp_status status, const struct esp_error *err) {
+    if (status != ESP_OK) {
+        fprintf(stderr, "%s\n", err->message);
+        exit(1);
+    }
+}
+
+static void build(const char *name, const uint32_t *order, uint32_t n) {
     static const char data[] =
         "\"name\":{\"S\":\"a name of some twenty bytes\"},\"rank\":{\"N\":\"12345\"}}";
     struct esp_forest_options options = {.source = "bench"};
     struct esp_forest_builder *builder;
+    struct esp_forest *forest;
     struct esp_error err = ESP_ERROR_INIT;
-    if (esp_forest_builder_new(alloc, &options, &builder, &err) != ESP_OK) {
-        exit(1);
-    }
+    uint64_t resident = peak_bytes(), cpu = cpu_ns(), start = esp_now_ns(&esp_clock_system);
+    check(esp_forest_builder_new(&esp_alloc_libc, &options, &builder, &err), &err);
     for (uint32_t i = 0; i < n; i++) {
         char id[10], parent[10];
         uint32_t v = order[i];
@@ -56,31 +64,31 @@ static void build(const struct esp_alloc *alloc, const uint32_t *order, uint32_t
             record.parent_id = put_id(parent, (v - 1) / 10);
         }
         record.data = (struct esp_data){data, sizeof data - 1, 40};
-        if (esp_forest_builder_add(builder, &record, &err) != ESP_OK) {
-            fprintf(stderr, "%s\n", err.message);
-            exit(1);
-        }
+        check(esp_forest_builder_add(builder, &record, &err), &err);
     }
-    if (esp_forest_freeze(builder, out, &err) != ESP_OK) {
-        fprintf(stderr, "%s\n", err.message);
-        exit(1);
-    }
+    uint64_t added = esp_now_ns(&esp_clock_system);
+    check(esp_forest_freeze(builder, &forest, &err), &err);
+    uint64_t frozen = esp_now_ns(&esp_clock_system);
+    cpu = cpu_ns() - cpu;
+    uint64_t text = forest->id_bytes + (uint64_t)n * esp_forest_data(forest, 0).len;
+    double beside = (double)(peak_bytes() - resident) - (double)text;
+    printf("%-9s %6.1f ns/node to add (making the record included), %6.1f to freeze; %6.1f of cpu; "
+           "peak %5.1f bytes/node beside ids and payload\n",
+           name, (double)(added - start) / n, (double)(frozen - added) / n, (double)cpu / n,
+           beside / n);
+    esp_forest_free(forest);
 }
 
 static void run(const char *name, const uint32_t *order, uint32_t n) {
-    struct counting counting = {0, 0};
-    struct esp_alloc counted = {count_resize, count_release, &counting, 0};
-    struct esp_forest *forest;
-    uint64_t start = esp_now_ns(&esp_clock_system);
-    build(&esp_alloc_libc, order, n, &forest);
-    uint64_t elapsed = esp_now_ns(&esp_clock_system) - start;
-    uint64_t text = forest->id_bytes + (uint64_t)n * esp_forest_data(forest, 0).len;
-    esp_forest_free(forest);
-    build(&counted, order, n, &forest);
-    printf("%-9s %6.1f ns/node (making the records included), peak %5.1f bytes/node beside "
-           "ids and payload\n",
-           name, (double)elapsed / n, (double)(counting.peak - text) / n);
-    esp_forest_free(forest);
+    for (int i = 0; i < REPETITIONS; i++) {
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) {
+            build(name, order, n);
+            exit(0);
+        }
+        waitpid(child, NULL, 0);
+    }
 }
 
 int main(int argc, char **argv) {

@@ -127,8 +127,8 @@ enum esp_status esp_options_default(const struct esp_option *options, void *valu
 
 enum { NAME_MAX_LEN = 40 };
 
-/* Levenshtein distance; names longer than NAME_MAX_LEN are far from everything. */
-static int distance(const char *a, size_t a_len, const char *b) {
+/* Levenshtein's; names longer than NAME_MAX_LEN are far from everything. */
+int esp_name_distance(const char *a, size_t a_len, const char *b) {
     size_t b_len = strlen(b);
     int row[NAME_MAX_LEN + 1];
     if (a_len > NAME_MAX_LEN || b_len > NAME_MAX_LEN) {
@@ -153,10 +153,10 @@ static int distance(const char *a, size_t a_len, const char *b) {
 static enum esp_status unknown_option(const struct esp_option *const *sets, const char *name,
                                       size_t len, struct esp_error *err) {
     const char *nearest = NULL;
-    int best = len < 4 ? 2 : 3; /* farther names are no help */
+    int best = len < 4 ? 2 : ESP_NAME_FAR;
     for (size_t i = 0; sets[i]; i++) {
         for (const struct esp_option *o = sets[i]; o->name; o++) {
-            int d = distance(name, len, o->name);
+            int d = esp_name_distance(name, len, o->name);
             if (d < best) {
                 best = d;
                 nearest = o->name;

@@ -48,4 +48,9 @@ enum esp_status esp_options_parse(const struct esp_option *const *sets, void *va
 /* Append the help of a table, one row an option, to `out`. */
 void esp_options_help(const struct esp_option *options, struct esp_buf *out);
 
+/* How many characters must change to make `name` (of len bytes) the known name: for
+ * proposals.  From ESP_NAME_FAR on a proposal is no help. */
+enum { ESP_NAME_FAR = 3 };
+int esp_name_distance(const char *name, size_t len, const char *known);
+
 #endif

@@ -1,0 +1,253 @@
+#include "cli/shared.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+
+enum {
+    SCRATCH_BYTES_MAX = 1 << 30,    /* of one operation */
+    DESCRIPTION_BYTES_MAX = 1 << 20 /* of a table's definition */
+};
+
+/* --- options ---------------------------------------------------------------------- */
+
+#define SHARED(field, kind, flag, argument_text, help_text)                                        \
+    {                                                                                              \
+        .name = flag, .type = kind, .offset = offsetof(struct esp_cli_options, field),             \
+        .argument = argument_text, .help = help_text                                               \
+    }
+const struct esp_option esp_cli_help_option[] = {
+    SHARED(help, ESP_OPT_FLAG, "help", NULL, "show this help"), {.name = NULL}};
+const struct esp_option esp_cli_layout_options[] = {
+    SHARED(layout, ESP_OPT_STRING, "layout", "LAYOUT",
+           "the layout (espalier list layouts shows them)"),
+    SHARED(set, ESP_OPT_LIST, "set", "KEY=VALUE", "a setting of the layout; may be repeated"),
+    {.name = NULL}};
+const struct esp_option esp_cli_table_options[] = {
+    SHARED(table, ESP_OPT_STRING, "table", "NAME", "the table in the store"), {.name = NULL}};
+const struct esp_option esp_cli_store_options[] = {
+    SHARED(connections, ESP_OPT_U64, "connections", "N",
+           "connections of each worker to an endpoint (16)"),
+    SHARED(batch, ESP_OPT_U64, "batch", "N", "items in one BatchWriteItem, at most 25 (25)"),
+    SHARED(timeout_s, ESP_OPT_U64, "timeout", "SECONDS",
+           "give up on a request, retries included, after this (60)"),
+    SHARED(region, ESP_OPT_STRING, "region", "REGION",
+           "AWS region; else from the environment and the config file"),
+    SHARED(profile, ESP_OPT_STRING, "profile", "NAME",
+           "profile of the AWS config and credentials files"),
+    {.name = NULL}};
+const struct esp_option esp_cli_read_options[] = {
+    SHARED(consistent, ESP_OPT_FLAG, "consistent", NULL,
+           "strongly consistent reads of the table, at twice the units"),
+    {.name = NULL}};
+const struct esp_option esp_cli_json_option[] = {
+    SHARED(json, ESP_OPT_FLAG, "json", NULL, "the result as JSON"), {.name = NULL}};
+const struct esp_option esp_cli_progress_option[] = {
+    SHARED(progress, ESP_OPT_OPTFLAG, "progress", "json",
+           "show progress also when stderr is no terminal; json: one object a line"),
+    {.name = NULL}};
+
+enum esp_status esp_cli_require(struct esp_cli *cli, const char *value, const char *option) {
+    if (value && *value) {
+        return ESP_OK;
+    }
+    return esp_fail(&cli->err, ESP_ERR_USAGE, "%s needs %s", cli->command->name, option);
+}
+
+/* --- opening -------------------------------------------------------------------- */
+
+enum esp_status esp_cli_read_source(struct esp_cli *cli, const struct esp_cli_options *options,
+                                    char **paths, size_t count, struct esp_forest **forest,
+                                    uint64_t *rows) {
+    return esp_import_files((const char *const *)paths, count, &options->source, cli->alloc, forest,
+                            rows, &cli->err);
+}
+
+static const char *layout_name(size_t i) {
+    return esp_layouts[i]->name;
+}
+
+static enum esp_status unknown_layout(struct esp_cli *cli, const char *name) {
+    char known[256] = "";
+    size_t count = 0, used = 0;
+    for (; esp_layouts[count]; count++) {
+        int len = snprintf(known + used, sizeof known - used, "%s%s", count ? ", " : "",
+                           esp_layouts[count]->name);
+        used += (size_t)len < sizeof known - used ? (size_t)len : 0;
+    }
+    const char *nearest = esp_cli_nearest(name, layout_name, count);
+    if (nearest) {
+        return esp_fail(&cli->err, ESP_ERR_USAGE, "%s is no layout: did you mean %s?", name,
+                        nearest);
+    }
+    return esp_fail(&cli->err, ESP_ERR_USAGE, "%s is no layout; there are %s", name, known);
+}
+
+enum esp_status esp_cli_layout_open(struct esp_cli *cli, const char *name,
+                                    const struct esp_strings *sets, struct esp_layout *layout) {
+    enum esp_status status = esp_cli_require(cli, name, "--layout LAYOUT");
+    if (status != ESP_OK) {
+        return status;
+    }
+    const struct esp_layout_ops *ops = esp_layout_find(name);
+    return ops ? esp_layout_init(layout, ops, sets, &cli->err) : unknown_layout(cli, name);
+}
+
+static enum esp_status narrow(struct esp_cli *cli, const char *option, uint64_t value,
+                              uint64_t most, uint32_t *out) {
+    if (value > most) {
+        return esp_fail(&cli->err, ESP_ERR_USAGE, "--%s takes at most %llu, not %llu", option,
+                        (unsigned long long)most, (unsigned long long)value);
+    }
+    *out = (uint32_t)value;
+    return ESP_OK;
+}
+
+enum esp_status esp_cli_store_open(struct esp_cli *cli, const struct esp_cli_options *options,
+                                   const char *url, struct esp_store **store) {
+    enum { CONNECTIONS_MAX = 1024, BATCH_MAX = 25, TIMEOUT_S_MAX = 86400, MS = 1000 };
+    uint32_t timeout_s = 0;
+    *store = NULL;
+    cli->config.region = options->region;
+    cli->config.profile = options->profile;
+    enum esp_status status =
+        narrow(cli, "connections", options->connections, CONNECTIONS_MAX, &cli->config.connections);
+    if (status == ESP_OK) {
+        status = narrow(cli, "batch", options->batch, BATCH_MAX, &cli->config.batch);
+    }
+    if (status == ESP_OK) {
+        status = narrow(cli, "timeout", options->timeout_s, TIMEOUT_S_MAX, &timeout_s);
+    }
+    cli->config.timeout_ms = (uint64_t)timeout_s * MS;
+    return status == ESP_OK
+               ? esp_store_open(url, &cli->config, cli->clock, cli->alloc, store, &cli->err)
+               : status;
+}
+
+/* A table made by another layout would answer, and wrongly. */
+static enum esp_status check_schema(struct esp_cli *cli, struct esp_store *store, const char *table,
+                                    const struct esp_layout *layout) {
+    struct esp_table_info info;
+    struct esp_arena arena;
+    if (store->ops->flags & ESP_STORE_DISCARDS) {
+        return esp_fail(&cli->err, ESP_ERR_UNSUPPORTED, "%s keeps nothing that could be looked at",
+                        store->ops->schemes);
+    }
+    esp_arena_init(&arena, cli->alloc, DESCRIPTION_BYTES_MAX);
+    enum esp_status status = store->ops->describe_table(store, table, &arena, &info, &cli->err);
+    if (status == ESP_OK) {
+        status = esp_schema_match(&layout->schema, &info.schema, &cli->err);
+        if (status != ESP_OK) {
+            cli->hint = "the table was made with another --layout or other --set options";
+        }
+    } else if (status == ESP_ERR_NOT_FOUND) {
+        cli->hint = "espalier tables STORE shows the tables there are";
+    }
+    esp_arena_fini(&arena);
+    return status;
+}
+
+enum esp_status esp_cli_access_open(struct esp_cli *cli, const struct esp_cli_options *options,
+                                    const char *url, struct esp_cli_access *out) {
+    memset(out, 0, sizeof *out);
+    esp_arena_init(&out->scratch, cli->alloc, SCRATCH_BYTES_MAX);
+    enum esp_status status = esp_cli_require(cli, options->table, "--table NAME");
+    if (status == ESP_OK) {
+        status = esp_cli_layout_open(cli, options->layout, &options->set, &out->layout);
+    }
+    if (status == ESP_OK) {
+        status = esp_cli_store_open(cli, options, url, &out->store);
+    }
+    if (status == ESP_OK) {
+        status = check_schema(cli, out->store, options->table, &out->layout);
+    }
+    if (status == ESP_OK) {
+        status =
+            esp_table_open(out->store, options->table, &out->layout.schema, &out->table, &cli->err);
+    }
+    if (status == ESP_OK) {
+        status = esp_session_open(out->table, &out->session, &cli->err);
+    }
+    if (status == ESP_OK) {
+        out->session->stop = esp_cli_catch_signals();
+        out->access = (struct esp_access){.layout = &out->layout,
+                                          .session = out->session,
+                                          .scratch = &out->scratch,
+                                          .consistent = options->consistent,
+                                          .err = &cli->err};
+    }
+    return status;
+}
+
+void esp_cli_access_close(struct esp_cli_access *access) {
+    esp_session_close(access->session);
+    esp_table_close(access->table);
+    esp_store_close(access->store);
+    esp_arena_fini(&access->scratch);
+}
+
+/* --- signals --------------------------------------------------------------------- */
+
+static volatile int stop_flag; /* the only thing a signal handler may touch */
+
+static void on_signal(int number) {
+    (void)number;
+    stop_flag = 1;
+}
+
+const volatile int *esp_cli_catch_signals(void) {
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    return &stop_flag;
+}
+
+void esp_cli_stop(void) {
+    stop_flag = 1;
+}
+
+/* --- money, printing, names ------------------------------------------------------- */
+
+enum esp_status esp_cli_prices(struct esp_cli *cli, const char *region, struct esp_prices *out) {
+    struct esp_error ignored = ESP_ERROR_INIT;
+    if (region && esp_prices_load(NULL, region, cli->alloc, out, &ignored) == ESP_OK) {
+        return ESP_OK;
+    }
+    return esp_prices_load(NULL, NULL, cli->alloc, out, &cli->err);
+}
+
+enum esp_status esp_cli_print(struct esp_cli *cli, struct esp_buf *text) {
+    if (text->failed) {
+        return esp_fail_nomem(&cli->err);
+    }
+    if (text->len && fwrite(text->ptr, 1, text->len, stdout) != text->len) {
+        enum esp_status status =
+            esp_fail(&cli->err, ESP_ERR_IO, "cannot write the result: %s", strerror(errno));
+        cli->err.os_errno = errno;
+        return status;
+    }
+    esp_buf_reset(text);
+    return ESP_OK;
+}
+
+void esp_cli_put_number(struct esp_buf *out, double value) {
+    if (value >= 1e-4 && value < 1e15 && value == (double)(uint64_t)value) {
+        esp_buf_put_i64(out, (int64_t)value);
+    } else {
+        esp_buf_printf(out, "%.12g", value);
+    }
+}
+
+const char *esp_cli_nearest(const char *name, const char *(*name_at)(size_t i), size_t count) {
+    const char *nearest = NULL;
+    int best = ESP_NAME_FAR;
+    for (size_t i = 0; i < count; i++) {
+        int distance = esp_name_distance(name, strlen(name), name_at(i));
+        if (distance < best) {
+            best = distance;
+            nearest = name_at(i);
+        }
+    }
+    return nearest;
+}

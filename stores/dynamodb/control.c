@@ -254,13 +254,36 @@ enum esp_status esp_dynamodb_wait_active(struct esp_store *store, const char *na
 
 /* --- create, drop, list ------------------------------------------------------------------ */
 
+/* Asked before a change: when the answer to the change itself is lost, "exists already" and
+ * "does not exist" could not be told from the change having been made. */
+static enum esp_status look_first(struct esp_store *store, const char *name, bool *exists,
+                                  struct esp_error *err) {
+    struct esp_arena arena;
+    struct esp_table_info info;
+    struct esp_error why = ESP_ERROR_INIT;
+    esp_arena_init(&arena, store->alloc, 1 << 20);
+    enum esp_status status = esp_dynamodb_describe_table(store, name, &arena, &info, &why);
+    esp_arena_fini(&arena);
+    *exists = status == ESP_OK;
+    return status == ESP_OK || status == ESP_ERR_NOT_FOUND
+               ? ESP_OK
+               : esp_fail(err, status, "%s", why.message);
+}
+
 enum esp_status esp_dynamodb_create_table(struct esp_store *store, const char *name,
                                           const struct esp_schema *schema,
                                           const struct esp_table_options *options,
                                           struct esp_error *err) {
     static const struct esp_table_options on_demand;
     struct esp_call *call;
-    enum esp_status status = control_begin(store, &call, err);
+    bool exists;
+    enum esp_status status = look_first(store, name, &exists, err);
+    if (status == ESP_OK && exists) {
+        return esp_fail(err, ESP_ERR_EXISTS, "table %s exists already", name);
+    }
+    if (status == ESP_OK) {
+        status = control_begin(store, &call, err);
+    }
     if (status != ESP_OK) {
         return status;
     }
@@ -310,7 +333,14 @@ static enum esp_status wait_gone(struct esp_store *store, const char *name, stru
 enum esp_status esp_dynamodb_drop_table(struct esp_store *store, const char *name,
                                         struct esp_error *err) {
     struct esp_call *call;
-    enum esp_status status = control_begin(store, &call, err);
+    bool exists;
+    enum esp_status status = look_first(store, name, &exists, err);
+    if (status == ESP_OK && !exists) {
+        return esp_fail(err, ESP_ERR_NOT_FOUND, "table %s does not exist", name);
+    }
+    if (status == ESP_OK) {
+        status = control_begin(store, &call, err);
+    }
     if (status != ESP_OK) {
         return status;
     }

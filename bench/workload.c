@@ -73,10 +73,6 @@ static enum esp_status read_workload(const json_t *root, struct esp_workload *ou
     return status == ESP_OK ? read_mix(json_object_get(root, "mix"), out, err) : status;
 }
 
-const char *esp_workload_name(size_t position) {
-    return position < BUILTIN_COUNT ? builtin[position].name : NULL;
-}
-
 enum esp_status esp_workload_builtin(size_t position, struct esp_workload *out,
                                      struct esp_error *err) {
     if (position >= BUILTIN_COUNT) {

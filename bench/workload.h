@@ -20,9 +20,7 @@ struct esp_workload {
 enum esp_status esp_workload_load(const char *name_or_path, const struct esp_alloc *alloc,
                                   struct esp_workload *out, struct esp_error *err) ESP_MUST_CHECK;
 
-/* The built-in ones, by position; NULL past the last. */
-const char *esp_workload_name(size_t position);
-/* The same, parsed; for lists. ERR_NOT_FOUND past the last. */
+/* The built-in ones, by position; ERR_NOT_FOUND past the last. */
 enum esp_status esp_workload_builtin(size_t position, struct esp_workload *out,
                                      struct esp_error *err) ESP_MUST_CHECK;
 #endif

@@ -70,7 +70,7 @@ static void dynamodb_session_close(struct esp_session *session) {
         const struct esp_alloc *alloc = session->table->store->alloc;
         esp_bulk_fini(ds);
         esp_execute_fini(ds);
-        esp_encoder_fini(&ds->encoder);
+        esp_request_encoder_fini(&ds->encoder);
         esp_client_close(&ds->client);
         esp_release(alloc, ds, sizeof *ds);
         session->impl = NULL;
@@ -95,7 +95,8 @@ static enum esp_status dynamodb_session_open(struct esp_session *session, struct
                         ESP_DYNAMODB_CONNECTIONS_MAX, ESP_DYNAMODB_BATCH_MAX);
     }
     ds->batch_items = batch;
-    esp_encoder_init(&ds->encoder, session->table->name, &session->table->schema, store->alloc);
+    esp_request_encoder_init(&ds->encoder, session->table->name, &session->table->schema,
+                             store->alloc);
     enum esp_status status =
         esp_client_open(&ds->client, &dynamodb->endpoint, connections, &session->usage, err);
     if (status == ESP_OK) {

@@ -23,7 +23,7 @@ struct esp_batch;   /* bulk.c: items in flight */
 struct esp_dynamodb_session {
     struct esp_session *session;
     struct esp_client client;
-    struct esp_encoder encoder;
+    struct esp_request_encoder encoder;
     struct esp_arena arena; /* items out of one answer */
 
     struct esp_pending *pending; /* one a call */

@@ -2,14 +2,14 @@
 
 enum { EXPRESSION_BYTES_MAX = 20 << 20 };
 
-void esp_encoder_init(struct esp_encoder *e, const char *table, const struct esp_schema *schema,
-                      const struct esp_alloc *alloc) {
-    *e = (struct esp_encoder){.table = table, .schema = schema};
+void esp_request_encoder_init(struct esp_request_encoder *e, const char *table,
+                              const struct esp_schema *schema, const struct esp_alloc *alloc) {
+    *e = (struct esp_request_encoder){.table = table, .schema = schema};
     esp_buf_init(&e->names, alloc, EXPRESSION_BYTES_MAX);
     esp_buf_init(&e->values, alloc, EXPRESSION_BYTES_MAX);
 }
 
-void esp_encoder_fini(struct esp_encoder *e) {
+void esp_request_encoder_fini(struct esp_request_encoder *e) {
     if (e->names.alloc) {
         esp_buf_fini(&e->names);
         esp_buf_fini(&e->values);
@@ -28,14 +28,14 @@ void esp_encode_table_name(struct esp_buf *out, const char *table) {
 
 /* --- expressions ------------------------------------------------------------------ */
 
-static void expressions_begin(struct esp_encoder *e) {
+static void expressions_begin(struct esp_request_encoder *e) {
     esp_buf_reset(&e->names);
     esp_buf_reset(&e->values);
     e->name_count = e->value_count = 0;
 }
 
 /* "#n0" into the expression, "#n0":"name" into the names. */
-static void put_name(struct esp_encoder *e, struct esp_buf *out, struct esp_str name) {
+static void put_name(struct esp_request_encoder *e, struct esp_buf *out, struct esp_str name) {
     if (e->name_count > 0) {
         esp_buf_put_char(&e->names, ',');
     }
@@ -47,7 +47,8 @@ static void put_name(struct esp_encoder *e, struct esp_buf *out, struct esp_str 
     esp_buf_put_i64(out, e->name_count++);
 }
 
-static void put_value(struct esp_encoder *e, struct esp_buf *out, const struct esp_value *value) {
+static void put_value(struct esp_request_encoder *e, struct esp_buf *out,
+                      const struct esp_value *value) {
     if (e->value_count > 0) {
         esp_buf_put_char(&e->values, ',');
     }
@@ -60,7 +61,7 @@ static void put_value(struct esp_encoder *e, struct esp_buf *out, const struct e
 }
 
 /* A failure to collect names or values must not go unseen. */
-static void expressions_end(struct esp_encoder *e, struct esp_buf *out) {
+static void expressions_end(struct esp_request_encoder *e, struct esp_buf *out) {
     if (e->name_count > 0) {
         ESP_BUF_LIT(out, ",\"ExpressionAttributeNames\":{");
         esp_buf_put_str(out, esp_buf_str(&e->names));
@@ -74,7 +75,7 @@ static void expressions_end(struct esp_encoder *e, struct esp_buf *out) {
     out->failed = out->failed || e->names.failed || e->values.failed;
 }
 
-static void put_function(struct esp_encoder *e, struct esp_buf *out, const char *function,
+static void put_function(struct esp_request_encoder *e, struct esp_buf *out, const char *function,
                          struct esp_str name, const struct esp_value *value) {
     esp_buf_put_str(out, esp_str_from(function));
     esp_buf_put_char(out, '(');
@@ -86,7 +87,7 @@ static void put_function(struct esp_encoder *e, struct esp_buf *out, const char 
     esp_buf_put_char(out, ')');
 }
 
-static void put_comparison(struct esp_encoder *e, struct esp_buf *out, struct esp_str name,
+static void put_comparison(struct esp_request_encoder *e, struct esp_buf *out, struct esp_str name,
                            enum esp_compare op, const struct esp_value *lo,
                            const struct esp_value *hi) {
     static const char *const signs[] = {
@@ -114,7 +115,7 @@ static void put_comparison(struct esp_encoder *e, struct esp_buf *out, struct es
 }
 
 /* ,"member":"a AND b", or nothing when every condition always holds. */
-static void put_conditions(struct esp_encoder *e, struct esp_buf *out, const char *member,
+static void put_conditions(struct esp_request_encoder *e, struct esp_buf *out, const char *member,
                            const struct esp_condition *conditions, size_t count) {
     bool any = false;
     for (size_t i = 0; i < count; i++) {
@@ -137,7 +138,7 @@ static void put_conditions(struct esp_encoder *e, struct esp_buf *out, const cha
     }
 }
 
-static void put_changes(struct esp_encoder *e, struct esp_buf *out,
+static void put_changes(struct esp_request_encoder *e, struct esp_buf *out,
                         const struct esp_change *changes, size_t count) {
     static const char *const words[] = {[ESP_CHANGE_SET] = "SET ",
                                         [ESP_CHANGE_REMOVE] = "REMOVE ",
@@ -177,19 +178,19 @@ static void put_changes(struct esp_encoder *e, struct esp_buf *out,
 
 /* --- reads ---------------------------------------------------------------------- */
 
-static void put_table_member(const struct esp_encoder *e, struct esp_buf *out) {
+static void put_table_member(const struct esp_request_encoder *e, struct esp_buf *out) {
     ESP_BUF_LIT(out, "\"TableName\":");
     put_quoted(out, e->table);
 }
 
-static void put_key_object(const struct esp_encoder *e, struct esp_buf *out,
+static void put_key_object(const struct esp_request_encoder *e, struct esp_buf *out,
                            const struct esp_item *item) {
     esp_buf_put_char(out, '{');
     esp_item_put_key_json(out, e->schema, item);
     esp_buf_put_char(out, '}');
 }
 
-static enum esp_operation encode_get(struct esp_encoder *e, const struct esp_request *r,
+static enum esp_operation encode_get(struct esp_request_encoder *e, const struct esp_request *r,
                                      struct esp_buf *out) {
     bool transaction = r->get.consistency == ESP_TRANSACTION;
     bool strong = r->get.consistency == ESP_STRONG;
@@ -233,8 +234,8 @@ static enum esp_operation encode_get(struct esp_encoder *e, const struct esp_req
 }
 
 /* What Query and Scan share at the front: table, index, consistency, page size. */
-static void put_read_head(struct esp_encoder *e, struct esp_buf *out, int index, bool consistent,
-                          uint64_t limit) {
+static void put_read_head(struct esp_request_encoder *e, struct esp_buf *out, int index,
+                          bool consistent, uint64_t limit) {
     esp_buf_put_char(out, '{');
     put_table_member(e, out);
     ESP_BUF_LIT(out, ",\"ReturnConsumedCapacity\":\"INDEXES\"");
@@ -252,7 +253,7 @@ static void put_read_head(struct esp_encoder *e, struct esp_buf *out, int index,
 }
 
 /* ,"ExclusiveStartKey":{table key and index key}: each attribute once. */
-static void put_cursor(const struct esp_encoder *e, struct esp_buf *out, int index,
+static void put_cursor(const struct esp_request_encoder *e, struct esp_buf *out, int index,
                        const struct esp_cursor *cursor) {
     if (!cursor || !cursor->set) {
         return;
@@ -274,7 +275,7 @@ static void put_cursor(const struct esp_encoder *e, struct esp_buf *out, int ind
     esp_buf_put_char(out, '}');
 }
 
-static enum esp_operation encode_query(struct esp_encoder *e, const struct esp_request *r,
+static enum esp_operation encode_query(struct esp_request_encoder *e, const struct esp_request *r,
                                        struct esp_buf *out) {
     const struct esp_query *q = r->query;
     const struct esp_schema *schema = e->schema;
@@ -301,7 +302,7 @@ static enum esp_operation encode_query(struct esp_encoder *e, const struct esp_r
     return ESP_OP_QUERY;
 }
 
-static enum esp_operation encode_scan(struct esp_encoder *e, const struct esp_request *r,
+static enum esp_operation encode_scan(struct esp_request_encoder *e, const struct esp_request *r,
                                       struct esp_buf *out) {
     const struct esp_scan *s = r->scan;
     put_read_head(e, out, s->index, s->consistent, s->limit);
@@ -321,7 +322,8 @@ static enum esp_operation encode_scan(struct esp_encoder *e, const struct esp_re
 /* --- writes --------------------------------------------------------------------- */
 
 /* The members of one write after TableName, its conditions and expressions included. */
-static void put_write(struct esp_encoder *e, struct esp_buf *out, const struct esp_write *w) {
+static void put_write(struct esp_request_encoder *e, struct esp_buf *out,
+                      const struct esp_write *w) {
     if (w->kind == ESP_PUT) {
         ESP_BUF_LIT(out, ",\"Item\":{");
         esp_item_put_json(out, e->schema, &w->item);
@@ -337,7 +339,7 @@ static void put_write(struct esp_encoder *e, struct esp_buf *out, const struct e
     expressions_end(e, out);
 }
 
-static enum esp_operation encode_write(struct esp_encoder *e, const struct esp_write *w,
+static enum esp_operation encode_write(struct esp_request_encoder *e, const struct esp_write *w,
                                        struct esp_buf *out) {
     esp_buf_put_char(out, '{');
     put_table_member(e, out);
@@ -366,7 +368,7 @@ void esp_encode_batch_end(struct esp_buf *out) {
     ESP_BUF_LIT(out, "]}}");
 }
 
-static enum esp_operation encode_batch(struct esp_encoder *e, const struct esp_request *r,
+static enum esp_operation encode_batch(struct esp_request_encoder *e, const struct esp_request *r,
                                        struct esp_buf *out) {
     esp_encode_batch_begin(out, e->table);
     for (size_t i = 0; i < r->write.n; i++) {
@@ -386,8 +388,9 @@ static enum esp_operation encode_batch(struct esp_encoder *e, const struct esp_r
     return ESP_OP_BATCH_WRITE_ITEM;
 }
 
-static enum esp_operation encode_transaction(struct esp_encoder *e, const struct esp_request *r,
-                                             const char *token, struct esp_buf *out) {
+static enum esp_operation encode_transaction(struct esp_request_encoder *e,
+                                             const struct esp_request *r, const char *token,
+                                             struct esp_buf *out) {
     static const char *const words[] = {[ESP_PUT] = "{\"Put\":{",
                                         [ESP_DELETE] = "{\"Delete\":{",
                                         [ESP_UPDATE] = "{\"Update\":{",
@@ -409,8 +412,9 @@ static enum esp_operation encode_transaction(struct esp_encoder *e, const struct
     return ESP_OP_TRANSACT_WRITE_ITEMS;
 }
 
-enum esp_operation esp_encode_request(struct esp_encoder *e, const struct esp_request *request,
-                                      const char *token, struct esp_buf *out) {
+enum esp_operation esp_encode_request(struct esp_request_encoder *e,
+                                      const struct esp_request *request, const char *token,
+                                      struct esp_buf *out) {
     expressions_begin(e);
     switch (request->kind) {
     case ESP_REQ_GET:

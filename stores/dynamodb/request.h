@@ -9,20 +9,21 @@
 #include "stores/store.h"
 
 /* Scratch of one thread. */
-struct esp_encoder {
+struct esp_request_encoder {
     const char *table; /* borrowed, as is the schema */
     const struct esp_schema *schema;
     struct esp_buf names, values; /* members of ExpressionAttributeNames / Values */
     unsigned name_count, value_count;
 };
-void esp_encoder_init(struct esp_encoder *e, const char *table, const struct esp_schema *schema,
-                      const struct esp_alloc *alloc);
-void esp_encoder_fini(struct esp_encoder *e); /* zeroed is fine */
+void esp_request_encoder_init(struct esp_request_encoder *e, const char *table,
+                              const struct esp_schema *schema, const struct esp_alloc *alloc);
+void esp_request_encoder_fini(struct esp_request_encoder *e); /* zeroed is fine */
 
 /* Append the request's body; a failed `out` is its only failure.  `token`: 32 characters
  * that make a transaction idempotent; else unused. */
-enum esp_operation esp_encode_request(struct esp_encoder *e, const struct esp_request *request,
-                                      const char *token, struct esp_buf *out);
+enum esp_operation esp_encode_request(struct esp_request_encoder *e,
+                                      const struct esp_request *request, const char *token,
+                                      struct esp_buf *out);
 /* BatchWriteItem bodies in pieces: begin, items, end. */
 void esp_encode_batch_begin(struct esp_buf *out, const char *table);
 void esp_encode_batch_item(struct esp_buf *out, const struct esp_schema *schema,

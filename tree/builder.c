@@ -5,12 +5,11 @@
  * until a batch is full, so that the cache misses of a batch overlap.  A parent that has not
  * been seen becomes a placeholder node that its record fills in later.
  *
- * Freezing: nodes are put in level order through a list of children, subtree sizes are summed
- * from the last level up, and positions in pre-order follow from sizes from the first level
- * down.  No step follows pointers in depth order, and none recurses.
+ * Freezing: tree/numbering.h puts the nodes in pre-order.
  */
 #include "tree/forest_owner.h"
 #include "tree/id_table.h"
+#include "tree/numbering.h"
 
 #include <stdio.h>
 
@@ -40,6 +39,7 @@ struct esp_forest_builder {
     esp_node *order;  /* nodes in the order their records came */
     uint32_t arrived; /* records so far */
     uint32_t text_cap, parent_cap, order_cap;
+    uint64_t id_bytes, data_bytes; /* of these records */
 
     struct pending batch[BATCH_RECORDS];
     size_t batch_count;
@@ -259,16 +259,23 @@ static void prefetch_ids(const struct esp_forest_builder *b) {
     size_t n = 0;
     for (size_t i = 0; i < b->batch_count; i++) {
         const struct pending *row = &b->batch[i];
-        likely[n] = id_table_guess(&b->ids, row->tag);
-        n += likely[n] != ESP_NODE_NONE;
-        likely[n] = id_table_guess(&b->ids, row->parent_tag);
-        n += likely[n] != ESP_NODE_NONE;
+        esp_node v = id_table_guess(&b->ids, row->tag);
+        if (v != ESP_NODE_NONE) {
+            __builtin_prefetch(&b->parent[v], 1);
+            likely[n++] = v;
+        }
+        v = id_table_guess(&b->ids, row->parent_tag);
+        if (row->parent_len && v != ESP_NODE_NONE) {
+            likely[n++] = v;
+        }
     }
     for (size_t i = 0; i < n; i++) {
         __builtin_prefetch(&b->text[likely[i]]);
     }
     for (size_t i = 0; i < n; i++) {
-        __builtin_prefetch(b->text[likely[i]]);
+        const char *text = b->text[likely[i]];
+        __builtin_prefetch(text);
+        __builtin_prefetch(text + 2 * sizeof(struct esp_node_text)); /* ids may span two lines */
     }
 }
 
@@ -319,6 +326,8 @@ enum esp_status esp_forest_builder_add(struct esp_forest_builder *b,
     row->parent_tag = parent.len ? id_tag(parent) : row->tag;
     __builtin_prefetch(&b->ids.slot[id_home(&b->ids, row->tag)]);
     __builtin_prefetch(&b->ids.slot[id_home(&b->ids, row->parent_tag)]);
+    b->id_bytes += record->id.len;
+    b->data_bytes += record->data.size;
     b->batch_count++;
     if (b->chunks.bytes != bytes_before) {
         enum esp_status status = check_limit(b, bytes_in_use(b), err);
@@ -389,181 +398,68 @@ static enum esp_status report_cycle(const struct esp_forest_builder *b, esp_node
 
 /* --- numbering ----------------------------------------------------------------------- */
 
-/* Bytes a node while everything is moved to its place: what was added (12), level, size
- * and position (12), and the forest's own arrays (20). */
+/* Bytes a node while everything is moved to its place: `text` (8), the numbering (16) and
+ * the forest's own arrays (20). */
 enum { FREEZE_BYTES = 44 };
 
-/* Scratch of freeze; arrays of count nodes, freed as soon as they are not needed. */
-struct numbering {
-    const struct esp_alloc *alloc;
-    uint32_t count;
-    uint32_t *first;    /* count + 1: where each node's children start in `child` */
-    esp_node *child;    /* children of all nodes, siblings in input order */
-    esp_node *level;    /* nodes in level order */
-    uint32_t *size;     /* of the subtree */
-    uint32_t *position; /* in pre-order */
-};
-
-static void numbering_fini(struct numbering *n) {
-    free_array(n->alloc, n->first, (size_t)n->count + 1, sizeof *n->first);
-    free_array(n->alloc, n->child, n->count, sizeof *n->child);
-    free_array(n->alloc, n->level, n->count, sizeof *n->level);
-    free_array(n->alloc, n->size, n->count, sizeof *n->size);
-    free_array(n->alloc, n->position, n->count, sizeof *n->position);
+static bool new_arrays(struct esp_forest_owner *owner, uint32_t count) {
+    owner->count = count;
+    owner->parent = esp_big_alloc(owner->alloc, count * sizeof *owner->parent);
+    owner->size = esp_big_alloc(owner->alloc, count * sizeof *owner->size);
+    owner->depth = esp_big_alloc(owner->alloc, count * sizeof *owner->depth);
+    owner->text = esp_big_alloc(owner->alloc, count * sizeof *owner->text);
+    return owner->parent && owner->size && owner->depth && owner->text;
 }
 
-static void *node_array(const struct esp_alloc *alloc, size_t count, size_t size) {
-    return esp_big_alloc(alloc, count * size);
-}
-
-/* Counting sort of the nodes by parent, stable in the order of arrival. */
-static bool list_children(const struct esp_forest_builder *b, struct numbering *n) {
-    n->first = node_array(n->alloc, (size_t)n->count + 1, sizeof *n->first);
-    n->child = node_array(n->alloc, n->count, sizeof *n->child);
-    if (!n->first || !n->child) {
-        return false;
-    }
-    for (esp_node v = 0; v < n->count; v++) {
-        if (v + AHEAD < n->count && b->parent[v + AHEAD] != ESP_NODE_NONE) {
-            __builtin_prefetch(&n->first[b->parent[v + AHEAD]], 1);
-        }
-        if (b->parent[v] != ESP_NODE_NONE) {
-            n->first[b->parent[v]]++;
-        }
-    }
-    uint32_t sum = 0;
-    for (esp_node v = 0; v <= n->count; v++) {
-        uint32_t children = v < n->count ? n->first[v] : 0;
-        n->first[v] = sum;
-        sum += children;
-    }
-    /* Placing moves first[p] to the end of p's run; afterwards it is moved back by one. */
-    for (uint32_t i = 0; i < b->arrived; i++) {
-        if (i + 2 * AHEAD < b->arrived) {
-            __builtin_prefetch(&b->parent[b->order[i + 2 * AHEAD]]);
-        }
-        if (i + AHEAD < b->arrived && b->parent[b->order[i + AHEAD]] != ESP_NODE_NONE) {
-            __builtin_prefetch(&n->first[b->parent[b->order[i + AHEAD]]], 1);
-        }
-        esp_node v = b->order[i], p = b->parent[v];
-        if (p != ESP_NODE_NONE) {
-            n->child[n->first[p]++] = v;
-        }
-    }
-    memmove(n->first + 1, n->first, n->count * sizeof *n->first);
-    n->first[0] = 0;
-    return true;
-}
-
-/* Level order; *reached < count when a cycle keeps nodes from being reached. */
-static bool order_levels(const struct esp_forest_builder *b, struct numbering *n,
-                         uint32_t *root_count, uint32_t *reached) {
-    n->level = node_array(n->alloc, n->count, sizeof *n->level);
-    if (!n->level) {
-        return false;
-    }
-    uint32_t end = 0;
-    for (uint32_t i = 0; i < b->arrived; i++) {
-        if (b->parent[b->order[i]] == ESP_NODE_NONE) {
-            n->level[end++] = b->order[i];
-        }
-    }
-    *root_count = end;
-    for (uint32_t at = 0; at < end; at++) {
-        if (at + AHEAD < end) {
-            __builtin_prefetch(&n->first[n->level[at + AHEAD]]);
-        }
-        esp_node v = n->level[at];
-        uint32_t children = n->first[v + 1] - n->first[v];
-        memcpy(n->level + end, n->child + n->first[v], children * sizeof *n->level);
-        end += children;
-    }
-    *reached = end;
-    return true;
-}
-
-static bool number_nodes(const struct esp_forest_builder *b, struct numbering *n) {
-    n->size = node_array(n->alloc, n->count, sizeof *n->size);
-    n->position = node_array(n->alloc, n->count, sizeof *n->position);
-    if (!n->size || !n->position) {
-        return false;
-    }
-    for (uint32_t at = n->count; at-- > 0;) {
-        if (at > AHEAD) {
-            __builtin_prefetch(&n->size[n->level[at - AHEAD]], 1);
-            __builtin_prefetch(&b->parent[n->level[at - AHEAD]]);
-        }
-        esp_node v = n->level[at], p = b->parent[v];
-        n->size[v]++;
-        if (p != ESP_NODE_NONE) {
-            n->size[p] += n->size[v];
-        }
-    }
-    uint32_t next_root = 0;
-    for (uint32_t at = 0; at < n->count; at++) {
-        esp_node v = n->level[at];
-        if (at + AHEAD < n->count) {
-            __builtin_prefetch(&n->first[n->level[at + AHEAD]]);
-            __builtin_prefetch(&n->position[n->level[at + AHEAD]], 1);
-        }
-        if (b->parent[v] == ESP_NODE_NONE) {
-            n->position[v] = next_root;
-            next_root += n->size[v];
-        }
-        uint32_t next = n->position[v] + 1;
-        for (uint32_t i = n->first[v]; i < n->first[v + 1]; i++) {
-            n->position[n->child[i]] = next;
-            next += n->size[n->child[i]];
-        }
-    }
-    return true;
-}
-
-/* Scatter everything to its pre-order position. */
-static bool fill_forest(struct esp_forest_builder *b, struct numbering *n, struct esp_forest *f,
-                        struct esp_forest_owner *owner) {
-    free_array(n->alloc, n->first, (size_t)n->count + 1, sizeof *n->first);
-    free_array(n->alloc, n->child, n->count, sizeof *n->child);
-    n->first = n->child = NULL;
-    owner->parent = node_array(n->alloc, n->count, sizeof *owner->parent);
-    owner->size = node_array(n->alloc, n->count, sizeof *owner->size);
-    owner->depth = node_array(n->alloc, n->count, sizeof *owner->depth);
-    owner->text = node_array(n->alloc, n->count, sizeof *owner->text);
-    if (!owner->parent || !owner->size || !owner->depth || !owner->text) {
-        return false;
-    }
+/* Scatter everything from level order to its pre-order position. */
+static void fill_forest(const struct esp_forest_builder *b, const struct numbering *n,
+                        struct esp_forest *f) {
+    struct esp_forest_owner *owner = f->owner;
+    uint32_t depth = 0, level_start = 0;
     for (uint32_t at = 0; at < n->count; at++) {
         if (at + AHEAD < n->count) {
-            esp_node ahead = n->level[at + AHEAD];
-            __builtin_prefetch(&n->position[ahead]);
-            __builtin_prefetch(&b->text[ahead]);
-            __builtin_prefetch(&b->parent[ahead]);
-            __builtin_prefetch(&n->size[ahead]);
+            uint32_t ahead = n->position[at + AHEAD];
+            __builtin_prefetch(&b->text[n->level[at + AHEAD]]);
+            __builtin_prefetch(&owner->parent[ahead], 1);
+            __builtin_prefetch(&owner->size[ahead], 1);
+            __builtin_prefetch(&owner->depth[ahead], 1);
+            __builtin_prefetch(&owner->text[ahead], 1);
         }
-        esp_node v = n->level[at], p = b->parent[v];
-        uint32_t position = n->position[v], depth = 0;
-        owner->parent[position] = ESP_NODE_NONE;
-        if (p != ESP_NODE_NONE) {
-            owner->parent[position] = n->position[p];
-            depth = owner->depth[n->position[p]] + 1;
+        uint32_t position = n->position[at];
+        if (at < n->root_count) {
+            owner->parent[position] = ESP_NODE_NONE;
+        } else {
+            if (n->above[at] >= level_start) { /* the first node below the current level */
+                depth++;
+                level_start = at;
+            }
+            owner->parent[position] = n->position[n->above[at]];
         }
-        owner->size[position] = n->size[v];
+        owner->size[position] = n->size[at];
         owner->depth[position] = depth;
-        owner->text[position] = b->text[v];
-        f->depth_max = depth > f->depth_max ? depth : f->depth_max;
+        owner->text[position] = b->text[n->level[at]];
     }
-    for (uint32_t v = 0; v < n->count; v++) {
-        if (v + AHEAD < n->count) {
-            __builtin_prefetch(b->text[v + AHEAD]);
-        }
-        f->id_bytes += text_of(b, v)->id_len;
-        f->data_bytes += text_of(b, v)->data_size;
-    }
-    return true;
+    f->depth_max = depth;
+    f->id_bytes = b->id_bytes;
+    f->data_bytes = b->data_bytes;
 }
 
-static enum esp_status freeze(struct esp_forest_builder *b, struct numbering *n,
-                              struct esp_forest **out, struct esp_error *err) {
+static enum esp_status fail_with_cycle(const struct esp_forest_builder *b,
+                                       const struct numbering *n, struct esp_error *err) {
+    uint32_t *reached = n->above; /* no longer needed: now 1 for nodes that a root leads to */
+    memset(reached, 0, n->count * sizeof *reached);
+    for (uint32_t at = 0; at < n->reached; at++) {
+        reached[n->level[at]] = 1;
+    }
+    esp_node inside = 0;
+    while (reached[inside]) {
+        inside++;
+    }
+    return report_cycle(b, inside, err);
+}
+
+/* All rows are looked up; are they a forest as far as single rows can tell? */
+static enum esp_status check_rows(struct esp_forest_builder *b, struct esp_error *err) {
     enum esp_status status = flush(b, err);
     if (status != ESP_OK) {
         return status;
@@ -572,52 +468,50 @@ static enum esp_status freeze(struct esp_forest_builder *b, struct numbering *n,
         esp_fail(err, ESP_ERR_INPUT, "the input holds no rows");
         return fail_at(b, err, ESP_ERR_INPUT, 0);
     }
-    status = check_orphans(b, err);
+    return check_orphans(b, err);
+}
+
+static enum esp_status freeze(struct esp_forest_builder *b, struct numbering *n,
+                              struct esp_forest *f, struct esp_error *err) {
+    enum esp_status status = check_rows(b, err);
     if (status != ESP_OK) {
         return status;
     }
     id_table_fini(&b->ids);
     text_chunks_free(&b->placeholders, b->alloc);
     shrink_arrays(b);
-    n->count = b->count;
-    status = check_limit(b, b->chunks.bytes + (uint64_t)n->count * FREEZE_BYTES, err);
+    status = check_limit(b, b->chunks.bytes + (uint64_t)b->count * FREEZE_BYTES, err);
     if (status != ESP_OK) {
         return fail_at(b, err, status, 0);
     }
-    uint32_t root_count = 0, reached = 0;
-    if (!list_children(b, n) || !order_levels(b, n, &root_count, &reached)) {
+    n->count = b->count;
+    if (!numbering_levels(n, b->parent, b->order)) {
         return esp_fail_nomem(err);
     }
-    if (reached < n->count) {
-        esp_node inside = 0;
-        memset(n->child, 0, n->count * sizeof *n->child); /* now: reached or not */
-        for (uint32_t at = 0; at < reached; at++) {
-            n->child[n->level[at]] = 1;
-        }
-        while (n->child[inside]) {
-            inside++;
-        }
-        return report_cycle(b, inside, err);
+    if (n->reached < n->count) {
+        return fail_with_cycle(b, n, err);
     }
     free_array(b->alloc, b->order, b->order_cap, sizeof *b->order);
-    b->order = NULL;
-    struct esp_forest *f = forest_new(b->alloc);
-    if (!f || !number_nodes(b, n) || !fill_forest(b, n, f, f->owner)) {
-        if (f) {
-            f->owner->count = n->count;
-        }
-        esp_forest_free(f);
+    free_array(b->alloc, b->parent, b->parent_cap, sizeof *b->parent);
+    b->order = b->parent = NULL;
+    if (!numbering_positions(n) || !new_arrays(f->owner, n->count)) {
         return esp_fail_nomem(err);
     }
-    forest_adopt(f, n->count, root_count, &b->chunks);
-    *out = f;
+    fill_forest(b, n, f);
+    forest_adopt(f, n->count, n->root_count, &b->chunks);
     return ESP_OK;
 }
 
 enum esp_status esp_forest_freeze(struct esp_forest_builder *b, struct esp_forest **out,
                                   struct esp_error *err) {
     struct numbering n = {.alloc = b->alloc};
-    enum esp_status status = freeze(b, &n, out, err);
+    struct esp_forest *f = forest_new(b->alloc);
+    enum esp_status status = f ? freeze(b, &n, f, err) : esp_fail_nomem(err);
+    if (status == ESP_OK) {
+        *out = f;
+    } else {
+        esp_forest_free(f);
+    }
     numbering_fini(&n);
     esp_forest_builder_free(b);
     return status;

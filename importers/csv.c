@@ -69,7 +69,7 @@ static size_t locate_field(struct esp_str record, char separator, size_t index) 
 /* Give the error its place: `at` bytes into the record. */
 static enum esp_status place(struct csv_run *run, enum esp_status status, size_t at) {
     struct esp_error *err = run->err;
-    if (!err || err->line) {
+    if (status == ESP_OK || !err || err->line) {
         return status;
     }
     err->line = run->record_line;

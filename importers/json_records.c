@@ -1020,7 +1020,11 @@ enum esp_status esp_json_records_finish(struct esp_json_records *r, struct esp_e
         return esp_fail(err, ESP_ERR_INPUT, "the file is empty");
     }
     if (!r->lines && yajl_complete_parse(r->parser) != yajl_status_ok) {
-        return fail_end(r, "file", end);
+        if (r->status == ESP_OK) {
+            return fail_end(r, "file", end);
+        }
+        esp_json_error_place(err, &r->token_place); /* a number, ended by the end */
+        return r->status;
     }
     if (r->count > 1 && !r->seen_relation) {
         char list[512];

@@ -21,6 +21,7 @@ struct pending {
     struct esp_node_text *text;
     size_t parent_at, parent_len; /* in parent_bytes; len 0: a root */
     uint32_t tag, parent_tag;
+    bool same_parent; /* as the row before: rows often come sibling after sibling */
 };
 
 struct esp_forest_builder {
@@ -43,6 +44,7 @@ struct esp_forest_builder {
 
     struct pending batch[BATCH_RECORDS];
     size_t batch_count;
+    esp_node last_parent; /* of the row looked up last, when it had one */
     struct esp_buf parent_bytes;
 };
 
@@ -204,6 +206,10 @@ static struct esp_node_text *new_text(struct text_chunks *chunks, const struct e
 /* The node of a parent id, made as a placeholder when it is not known. */
 static enum esp_status intern_parent(struct esp_forest_builder *b, const struct pending *row,
                                      esp_node *out, struct esp_error *err) {
+    if (row->same_parent) {
+        *out = b->last_parent;
+        return ESP_OK;
+    }
     struct esp_str id = {b->parent_bytes.ptr + row->parent_at, row->parent_len};
     *out = id_table_find(&b->ids, (const char *const *)b->text, id, row->parent_tag);
     if (*out != ESP_NODE_NONE) {
@@ -240,7 +246,7 @@ static enum esp_status intern(struct esp_forest_builder *b, const struct pending
         esp_node parent;
         status = intern_parent(b, row, &parent, err);
         if (status == ESP_OK) {
-            b->parent[v] = parent;
+            b->parent[v] = b->last_parent = parent;
         }
     }
     if (status == ESP_OK) {
@@ -264,9 +270,11 @@ static void prefetch_ids(const struct esp_forest_builder *b) {
             __builtin_prefetch(&b->parent[v], 1);
             likely[n++] = v;
         }
-        v = id_table_guess(&b->ids, row->parent_tag);
-        if (row->parent_len && v != ESP_NODE_NONE) {
-            likely[n++] = v;
+        if (row->parent_len && !row->same_parent) {
+            v = id_table_guess(&b->ids, row->parent_tag);
+            if (v != ESP_NODE_NONE) {
+                likely[n++] = v;
+            }
         }
     }
     for (size_t i = 0; i < n; i++) {
@@ -293,6 +301,26 @@ static enum esp_status flush(struct esp_forest_builder *b, struct esp_error *err
     return status;
 }
 
+/* Keep the parent's id until the row is looked up. */
+static bool pend_parent(struct esp_forest_builder *b, struct pending *row, struct esp_str parent) {
+    if (b->batch_count && parent.len) {
+        const struct pending *before = row - 1;
+        struct esp_str last = {b->parent_bytes.ptr + before->parent_at, before->parent_len};
+        if (esp_str_eq(last, parent)) {
+            row->same_parent = true;
+            row->parent_at = before->parent_at;
+            return true;
+        }
+    }
+    row->parent_at = b->parent_bytes.len;
+    if (parent.len) {
+        row->parent_tag = id_tag(parent);
+        __builtin_prefetch(&b->ids.slot[id_home(&b->ids, row->parent_tag)]);
+        esp_buf_put_str(&b->parent_bytes, parent);
+    }
+    return !b->parent_bytes.failed;
+}
+
 enum esp_status esp_forest_builder_add(struct esp_forest_builder *b,
                                        const struct esp_record *record, struct esp_error *err) {
     struct esp_str parent = record->parent_id;
@@ -315,17 +343,12 @@ enum esp_status esp_forest_builder_add(struct esp_forest_builder *b,
     }
     struct pending *row = &b->batch[b->batch_count];
     uint64_t bytes_before = b->chunks.bytes;
+    *row = (struct pending){.tag = id_tag(record->id), .parent_len = parent.len};
+    __builtin_prefetch(&b->ids.slot[id_home(&b->ids, row->tag)]);
     row->text = new_text(&b->chunks, b->alloc, record->id, record->data, record->line);
-    row->parent_at = b->parent_bytes.len;
-    row->parent_len = parent.len;
-    esp_buf_put_str(&b->parent_bytes, parent);
-    if (!row->text || b->parent_bytes.failed) {
+    if (!row->text || !pend_parent(b, row, parent)) {
         return esp_fail_nomem(err);
     }
-    row->tag = id_tag(record->id);
-    row->parent_tag = parent.len ? id_tag(parent) : row->tag;
-    __builtin_prefetch(&b->ids.slot[id_home(&b->ids, row->tag)]);
-    __builtin_prefetch(&b->ids.slot[id_home(&b->ids, row->parent_tag)]);
     b->id_bytes += record->id.len;
     b->data_bytes += record->data.size;
     b->batch_count++;

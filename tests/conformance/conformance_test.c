@@ -37,17 +37,17 @@ static void run_layouts(const char *url, uint64_t page_bytes, uint32_t count, ui
 
 static void memory_with_small_pages(void **state) {
     (void)state;
-    run_layouts("memory:", 100, 60, 32);
+    run_layouts("memory:", 100, 150, 32);
 }
 
 static void memory_with_whole_pages(void **state) {
     (void)state;
-    run_layouts("memory:", 0, 20, 32);
+    run_layouts("memory:", 0, 50, 32);
 }
 
 static void local_with_small_pages(void **state) {
     (void)state;
-    run_layouts("local:", 100, 20, 32);
+    run_layouts("local:", 100, 40, 32);
 }
 
 /* The null store keeps nothing; what emit gives must be what item_count says, however the

@@ -25,7 +25,7 @@ void esp_help_put_program(struct esp_buf *out) {
 void esp_help_put_command(const struct esp_command *command, struct esp_buf *out) {
     ESP_BUF_LIT(out, "usage: ");
     esp_help_put_usage(command, out);
-    esp_buf_printf(out, " [options]\n\n%s.\n", command->summary);
+    esp_buf_printf(out, " [options]\n\n%s\n", command->summary);
     if (command->details) {
         esp_buf_put_str(out, esp_str_from(command->details));
     }

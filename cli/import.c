@@ -368,7 +368,7 @@ static const struct esp_option *const tables[] = {esp_cli_layout_options,
 
 const struct esp_command esp_command_import = {
     .name = "import",
-    .summary = "Read a tree, lay it out and write it into a table",
+    .summary = "read a tree, lay it out and write it into a table",
     .operands = "SOURCE...",
     .required = "--layout LAYOUT --to STORE --table NAME",
     .details =

@@ -147,7 +147,7 @@ static const struct esp_option *const tables[] = {own_options, esp_cli_json_opti
 
 const struct esp_command esp_command_list = {
     .name = "list",
-    .summary = "Show the layouts, operations, formats and stores there are",
+    .summary = "show the layouts, operations, formats and stores there are",
     .operands = "layouts|operations|importers|stores|profiles|workloads|commands",
     .required = "",
     .example = "  espalier list layouts\n",

@@ -186,6 +186,102 @@ void esp_cli_access_close(struct esp_cli_access *access) {
     esp_arena_fini(&access->scratch);
 }
 
+/* --- operations ------------------------------------------------------------------- */
+
+static const char *operation_name(size_t i) {
+    return esp_op_info[i].name;
+}
+
+/* Words of "ID [PARENT]": all of them, and those without brackets. */
+static void count_arguments(const char *text, size_t *most, size_t *least) {
+    *most = *least = 0;
+    for (const char *at = text; *at; at++) {
+        if (*at != ' ' && (at == text || at[-1] == ' ')) {
+            ++*most;
+            *least += *at != '[';
+        }
+    }
+}
+
+enum esp_status esp_cli_operation(struct esp_cli *cli, const char *name, bool write, size_t count,
+                                  enum esp_op *op) {
+    int found = esp_op_find(name);
+    size_t most, least;
+    if (found < 0) {
+        const char *nearest = esp_cli_nearest(name, operation_name, ESP_OP_COUNT_ALL);
+        cli->hint = "espalier list operations shows them all";
+        return esp_fail(&cli->err, ESP_ERR_USAGE, "%s is no operation%s%s%s", name,
+                        nearest ? ": did you mean " : "", nearest ? nearest : "",
+                        nearest ? "?" : "");
+    }
+    const struct esp_op_info *info = &esp_op_info[found];
+    *op = (enum esp_op)found;
+    if (info->write != write) {
+        return esp_fail(&cli->err, ESP_ERR_USAGE, "%s is an operation of espalier %s", name,
+                        write ? "query" : "edit");
+    }
+    count_arguments(info->arguments, &most, &least);
+    if (count < least || count > most) {
+        return esp_fail(&cli->err, ESP_ERR_USAGE, "%s takes %s, %zu given", name,
+                        info->arguments[0] ? info->arguments : "no arguments", count);
+    }
+    return ESP_OK;
+}
+
+static void put_billed(struct esp_buf *out, const struct esp_usage *usage,
+                       const struct esp_units *units) {
+    if (usage->billed) {
+        esp_cli_put_number(out, esp_units_total(units));
+    } else {
+        ESP_BUF_LIT(out, "null");
+    }
+}
+
+void esp_cli_put_cost_json(struct esp_buf *out, const struct esp_usage *usage, bool write) {
+    esp_buf_printf(out, "\"cost\":{\"requests\":%llu,\"round_trips\":%llu,\"read_units\":",
+                   (unsigned long long)usage->requests, (unsigned long long)usage->round_trips);
+    esp_cli_put_number(out, esp_units_total(&usage->read));
+    ESP_BUF_LIT(out, ",\"read_units_billed\":");
+    put_billed(out, usage, &usage->billed_read);
+    esp_buf_printf(out, ",\"items_read\":%llu,\"items_returned\":%llu",
+                   (unsigned long long)usage->items_read,
+                   (unsigned long long)usage->items_returned);
+    if (write) {
+        ESP_BUF_LIT(out, ",\"write_units\":");
+        esp_cli_put_number(out, esp_units_total(&usage->write));
+        ESP_BUF_LIT(out, ",\"write_units_billed\":");
+        put_billed(out, usage, &usage->billed_write);
+        esp_buf_printf(out, ",\"items_written\":%llu", (unsigned long long)usage->items_written);
+    }
+    ESP_BUF_LIT(out, "}");
+}
+
+static void put_units(struct esp_buf *out, const struct esp_usage *usage, const char *name,
+                      const struct esp_units *units, const struct esp_units *billed) {
+    ESP_BUF_LIT(out, ", ");
+    esp_cli_put_number(out, esp_units_total(units));
+    esp_buf_printf(out, " %s units", name);
+    if (usage->billed) {
+        ESP_BUF_LIT(out, " (billed ");
+        esp_cli_put_number(out, esp_units_total(billed));
+        ESP_BUF_LIT(out, ")");
+    }
+}
+
+void esp_cli_put_cost(struct esp_buf *out, const struct esp_usage *usage, bool write) {
+    esp_buf_printf(out, "cost: %llu requests in %llu round trips",
+                   (unsigned long long)usage->requests, (unsigned long long)usage->round_trips);
+    put_units(out, usage, "read", &usage->read, &usage->billed_read);
+    if (write) {
+        put_units(out, usage, "write", &usage->write, &usage->billed_write);
+        esp_buf_printf(out, ", %llu items written\n", (unsigned long long)usage->items_written);
+    } else {
+        esp_buf_printf(out, ", %llu items read, %llu returned\n",
+                       (unsigned long long)usage->items_read,
+                       (unsigned long long)usage->items_returned);
+    }
+}
+
 /* --- signals --------------------------------------------------------------------- */
 
 static volatile int stop_flag; /* the only thing a signal handler may touch */

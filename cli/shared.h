@@ -64,6 +64,15 @@ enum esp_status esp_cli_access_open(struct esp_cli *cli, const struct esp_cli_op
                                     const char *url, struct esp_cli_access *out) ESP_MUST_CHECK;
 void esp_cli_access_close(struct esp_cli_access *access);
 
+/* An operation by name for `query` (reads) or `edit` (writes), and whether `count` arguments
+ * are right for it; ERR_USAGE says what would be. */
+enum esp_status esp_cli_operation(struct esp_cli *cli, const char *name, bool write, size_t count,
+                                  enum esp_op *op) ESP_MUST_CHECK;
+/* Append a "cost" object: what the session has used. */
+void esp_cli_put_cost_json(struct esp_buf *out, const struct esp_usage *usage, bool write);
+/* The same as a sentence. */
+void esp_cli_put_cost(struct esp_buf *out, const struct esp_usage *usage, bool write);
+
 /* From now on Ctrl-C (and SIGTERM) only sets the flag, the second one kills.  For work that
  * has something to bring to a good end. */
 const volatile int *esp_cli_catch_signals(void);

@@ -1,0 +1,85 @@
+/* espalier check: every broken invariant of a table, with the ids concerned. */
+#include "cli/shared.h"
+
+enum { OUTPUT_BYTES_MAX = 64 << 20, FLUSH_BYTES = 64 << 10 };
+
+struct check {
+    struct esp_cli *cli;
+    struct esp_buf out;
+    bool json;
+    uint64_t findings;
+};
+
+static enum esp_status report(void *ctx, const struct esp_finding *finding) {
+    struct check *check = ctx;
+    struct esp_buf *out = &check->out;
+    check->findings++;
+    if (check->json) {
+        esp_buf_printf(out, "%s{\"name\":\"%s\",\"id\":", check->findings > 1 ? "," : "",
+                       finding->name);
+        esp_json_put_string(out, finding->id);
+        ESP_BUF_LIT(out, ",\"other\":");
+        esp_json_put_string(out, finding->other);
+        ESP_BUF_LIT(out, ",\"text\":");
+        esp_json_put_string(out, esp_str_from(finding->text));
+        ESP_BUF_LIT(out, "}");
+    } else {
+        esp_buf_printf(out, "%s %.*s%s%.*s: %s\n", finding->name, ESP_FMT(finding->id),
+                       finding->other.len ? " " : "", ESP_FMT(finding->other), finding->text);
+    }
+    return out->len >= FLUSH_BYTES ? esp_cli_print(check->cli, out) : ESP_OK;
+}
+
+static enum esp_status check_table(struct check *check, struct esp_cli_access *t) {
+    struct esp_cli *cli = check->cli;
+    if (check->json) {
+        ESP_BUF_LIT(&check->out, "{\"schema\":1,\"findings\":[");
+    }
+    enum esp_status status = t->layout.ops->check(&t->access, report, check);
+    if (status != ESP_OK) {
+        return esp_fail(&cli->err, status, "check: %s", esp_status_text(status));
+    }
+    if (check->json) {
+        esp_buf_printf(&check->out, "],\"count\":%llu,", (unsigned long long)check->findings);
+        esp_cli_put_cost_json(&check->out, &t->session->usage, false);
+        ESP_BUF_LIT(&check->out, "}\n");
+    } else if (check->findings == 0) {
+        esp_buf_printf(&check->out, "%s: no findings in %llu items\n", t->table->name,
+                       (unsigned long long)t->session->usage.items_read);
+    }
+    cli->findings = check->findings > 0;
+    return esp_cli_print(cli, &check->out);
+}
+
+static enum esp_status run(struct esp_cli *cli, void *options, char **operands, size_t count) {
+    const struct esp_cli_options *o = options;
+    struct check check = {.cli = cli, .json = o->json};
+    struct esp_cli_access t;
+    (void)count;
+    esp_buf_init(&check.out, cli->alloc, OUTPUT_BYTES_MAX);
+    enum esp_status status = esp_cli_access_open(cli, o, operands[0], &t);
+    if (status == ESP_OK) {
+        status = check_table(&check, &t);
+    }
+    esp_cli_access_close(&t);
+    esp_buf_fini(&check.out);
+    return status;
+}
+
+static const struct esp_option *const tables[] = {esp_cli_table_options, esp_cli_layout_options,
+                                                  esp_cli_read_options,  esp_cli_json_option,
+                                                  esp_cli_store_options, NULL};
+
+const struct esp_command esp_command_check = {
+    .name = "check",
+    .summary = "find what is broken in a table, ids named",
+    .operands = "STORE",
+    .required = "--table NAME --layout LAYOUT",
+    .details = "Reads the whole table. Exit code 4 when something is found.\n",
+    .example = "  espalier check local:db --table world --layout path\n",
+    .options = tables,
+    .options_size = sizeof(struct esp_cli_options),
+    .operand_min = 1,
+    .operand_max = 1,
+    .run = run,
+};

@@ -1,0 +1,290 @@
+/* espalier query: one read operation, its answer in a defined order, and what it cost. */
+#include "cli/shared.h"
+
+#include <stdlib.h>
+
+enum { OUTPUT_BYTES_MAX = 1 << 30, ROOT_ID_SHOWN_MAX = 200 };
+static const size_t answer_bytes_max = (size_t)8 << 30;
+
+struct query_options {
+    struct esp_cli_options shared;
+    bool cost;
+};
+
+/* The nodes of an answer, copied. */
+struct answer {
+    struct esp_arena arena;
+    struct esp_buf nodes; /* struct esp_node_view */
+};
+
+static size_t node_count(const struct answer *answer) {
+    return answer->nodes.len / sizeof(struct esp_node_view);
+}
+
+static struct esp_node_view *node_at(const struct answer *answer, size_t i) {
+    return (struct esp_node_view *)(void *)answer->nodes.ptr + i;
+}
+
+static void answer_init(struct answer *answer, const struct esp_alloc *alloc) {
+    esp_arena_init(&answer->arena, alloc, answer_bytes_max);
+    esp_buf_init(&answer->nodes, alloc, answer_bytes_max);
+}
+
+static void answer_fini(struct answer *answer) {
+    esp_buf_fini(&answer->nodes);
+    esp_arena_fini(&answer->arena);
+}
+
+static enum esp_status collect(void *ctx, const struct esp_node_view *node) {
+    struct answer *answer = ctx;
+    struct esp_node_view copy = *node;
+    struct esp_str data =
+        esp_arena_dup(&answer->arena, (struct esp_str){node->data.text, node->data.len});
+    copy.id = esp_arena_dup(&answer->arena, node->id);
+    if (node->parent_id.ptr) {
+        copy.parent_id = esp_arena_dup(&answer->arena, node->parent_id);
+    }
+    copy.data.text = data.ptr;
+    esp_buf_put(&answer->nodes, &copy, sizeof copy);
+    bool copied = copy.id.ptr && data.ptr && (copy.parent_id.ptr || !node->parent_id.ptr);
+    return copied && !answer->nodes.failed ? ESP_OK : ESP_ERR_NOMEM;
+}
+
+static int by_id(const void *a, const void *b) {
+    return esp_str_cmp(((const struct esp_node_view *)a)->id,
+                       ((const struct esp_node_view *)b)->id);
+}
+
+/* --- arguments ------------------------------------------------------------------------ */
+
+static enum esp_status parse_depth(struct esp_cli *cli, const char *text, uint32_t *out) {
+    char *end = NULL;
+    unsigned long long value = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : 0;
+    if (!end || *end || value >= UINT32_MAX) {
+        return esp_fail(&cli->err, ESP_ERR_USAGE, "'%s' is no depth: a whole number from 0", text);
+    }
+    *out = (uint32_t)value;
+    return ESP_OK;
+}
+
+static enum esp_status parse_arguments(struct esp_cli *cli, enum esp_op op, char **words,
+                                       size_t count, struct esp_args *args) {
+    enum esp_status status = ESP_OK;
+    if (count > 0) {
+        args->at.id = esp_str_from(words[0]);
+    }
+    if (op == ESP_OP_IS_DESCENDANT || op == ESP_OP_LCA) {
+        args->to.id = esp_str_from(words[1]);
+    } else if (op == ESP_OP_LEVEL) {
+        status = parse_depth(cli, words[1], &args->lo);
+    } else if (op == ESP_OP_WINDOW) {
+        args->hi = UINT32_MAX;
+        status = parse_depth(cli, words[1], &args->lo);
+        if (status == ESP_OK && strcmp(words[2], "max") != 0) {
+            status = parse_depth(cli, words[2], &args->hi);
+        }
+        if (status == ESP_OK && args->lo > args->hi) {
+            status = esp_fail(&cli->err, ESP_ERR_USAGE, "the window %s to %s is empty", words[1],
+                              words[2]);
+        }
+    }
+    return status;
+}
+
+/* level and tree start at a root: say which one it would be. */
+static enum esp_status require_root(struct esp_cli *cli, struct esp_cli_access *t,
+                                    const struct esp_args *args) {
+    struct answer above;
+    answer_init(&above, cli->alloc);
+    struct esp_args at = {.at = args->at};
+    enum esp_status status = esp_operate(&t->access, ESP_OP_ANCESTORS, &at, collect, &above);
+    if (status == ESP_OK && node_count(&above) > 0) {
+        struct esp_str root = node_at(&above, 0)->id;
+        int shown = root.len < ROOT_ID_SHOWN_MAX ? (int)root.len : ROOT_ID_SHOWN_MAX;
+        status =
+            esp_fail(&cli->err, ESP_ERR_USAGE, "%.*s is not a root: the root of its tree is %.*s",
+                     ESP_FMT(args->at.id), shown, root.ptr);
+    }
+    answer_fini(&above);
+    esp_arena_reset(&t->scratch);
+    memset(&t->session->usage, 0, sizeof t->session->usage); /* not the operation's cost */
+    return status;
+}
+
+/* --- output ----------------------------------------------------------------------------- */
+
+static bool has_value(enum esp_op op) {
+    return op == ESP_OP_COUNT || op == ESP_OP_IS_DESCENDANT;
+}
+
+static void put_node_json(struct esp_buf *out, const struct esp_node_view *node) {
+    ESP_BUF_LIT(out, "{\"id\":");
+    esp_json_put_string(out, node->id);
+    if (node->parent_id.ptr) {
+        ESP_BUF_LIT(out, ",\"parent\":");
+        if (node->parent_id.len) {
+            esp_json_put_string(out, node->parent_id);
+        } else {
+            ESP_BUF_LIT(out, "null");
+        }
+    }
+    if (node->depth >= 0) {
+        ESP_BUF_LIT(out, ",\"depth\":");
+        esp_buf_put_i64(out, node->depth);
+    }
+    ESP_BUF_LIT(out, ",\"payload\":{");
+    esp_data_put_plain_json(out, node->data);
+    ESP_BUF_LIT(out, "}}");
+}
+
+static void put_json(struct esp_buf *out, enum esp_op op, const struct answer *answer,
+                     const struct esp_cli_access *t) {
+    esp_buf_printf(out, "{\"schema\":1,\"operation\":\"%s\",\"nodes\":[", esp_op_info[op].name);
+    for (size_t i = 0; i < node_count(answer); i++) {
+        if (i > 0) {
+            esp_buf_put_char(out, ',');
+        }
+        put_node_json(out, node_at(answer, i));
+    }
+    ESP_BUF_LIT(out, "],");
+    if (op == ESP_OP_COUNT) {
+        esp_buf_printf(out, "\"value\":%llu,", (unsigned long long)t->access.value);
+    } else if (op == ESP_OP_IS_DESCENDANT) {
+        esp_buf_printf(out, "\"value\":%s,", t->access.value ? "true" : "false");
+    }
+    esp_cli_put_cost_json(out, &t->session->usage, false);
+    ESP_BUF_LIT(out, "}\n");
+}
+
+static void put_cell(struct esp_buf *out, struct esp_str text, size_t width) {
+    esp_buf_put_str(out, text);
+    for (size_t i = text.len; i < width + 2; i++) {
+        esp_buf_put_char(out, ' ');
+    }
+}
+
+static struct esp_str parent_text(const struct esp_node_view *node) {
+    if (!node->parent_id.ptr) {
+        return ESP_STR("?"); /* the answer does not say */
+    }
+    return node->parent_id.len ? node->parent_id : ESP_STR("-");
+}
+
+static void put_table(struct esp_buf *out, const struct answer *answer) {
+    size_t id_width = sizeof "id" - 1, parent_width = sizeof "parent" - 1;
+    for (size_t i = 0; i < node_count(answer); i++) {
+        size_t id_len = node_at(answer, i)->id.len;
+        size_t parent_len = parent_text(node_at(answer, i)).len;
+        id_width = id_len > id_width ? id_len : id_width;
+        parent_width = parent_len > parent_width ? parent_len : parent_width;
+    }
+    put_cell(out, ESP_STR("id"), id_width);
+    put_cell(out, ESP_STR("parent"), parent_width);
+    ESP_BUF_LIT(out, "depth  payload\n");
+    for (size_t i = 0; i < node_count(answer); i++) {
+        const struct esp_node_view *node = node_at(answer, i);
+        put_cell(out, node->id, id_width);
+        put_cell(out, parent_text(node), parent_width);
+        if (node->depth >= 0) {
+            esp_buf_printf(out, "%5lld  {", (long long)node->depth);
+        } else {
+            ESP_BUF_LIT(out, "    ?  {");
+        }
+        esp_data_put_plain_json(out, node->data);
+        ESP_BUF_LIT(out, "}\n");
+    }
+}
+
+static enum esp_status print_answer(struct esp_cli *cli, const struct query_options *o,
+                                    enum esp_op op, const struct answer *answer,
+                                    const struct esp_cli_access *t) {
+    struct esp_buf out;
+    esp_buf_init(&out, cli->alloc, OUTPUT_BYTES_MAX);
+    if (o->shared.json) {
+        put_json(&out, op, answer, t);
+    } else if (op == ESP_OP_IS_DESCENDANT) {
+        esp_buf_printf(&out, "%s\n", t->access.value ? "yes" : "no");
+    } else if (has_value(op)) {
+        esp_buf_printf(&out, "%llu\n", (unsigned long long)t->access.value);
+    } else {
+        put_table(&out, answer);
+    }
+    if (o->cost && !o->shared.json) {
+        esp_cli_put_cost(&out, &t->session->usage, false);
+    }
+    enum esp_status status = esp_cli_print(cli, &out);
+    esp_buf_fini(&out);
+    return status;
+}
+
+/* --- the command -------------------------------------------------------------------------- */
+
+static enum esp_status ask(struct esp_cli *cli, const struct query_options *o, enum esp_op op,
+                           const struct esp_args *args, struct esp_cli_access *t) {
+    struct answer answer;
+    enum esp_status status = ESP_OK;
+    if (op == ESP_OP_LEVEL || op == ESP_OP_TREE) {
+        status = require_root(cli, t, args);
+    }
+    answer_init(&answer, cli->alloc);
+    if (status == ESP_OK) {
+        status = esp_operate(&t->access, op, args, collect, &answer);
+    }
+    if (status == ESP_OK) {
+        if (!t->layout.ops->ordered && op != ESP_OP_ANCESTORS && node_count(&answer) > 1) {
+            qsort(answer.nodes.ptr, node_count(&answer), sizeof(struct esp_node_view), by_id);
+        }
+        status = print_answer(cli, o, op, &answer, t);
+    } else {
+        esp_fail(&cli->err, status, "%s: %s", esp_op_info[op].name, esp_status_text(status));
+    }
+    answer_fini(&answer);
+    return status;
+}
+
+static enum esp_status run(struct esp_cli *cli, void *options, char **operands, size_t count) {
+    const struct query_options *o = options;
+    struct esp_args args = {.lo = 0};
+    struct esp_cli_access t;
+    enum esp_op op;
+    enum esp_status status = esp_cli_operation(cli, operands[1], false, count - 2, &op);
+    if (status == ESP_OK) {
+        status = parse_arguments(cli, op, operands + 2, count - 2, &args);
+    }
+    if (status != ESP_OK) {
+        return status;
+    }
+    status = esp_cli_access_open(cli, &o->shared, operands[0], &t);
+    if (status == ESP_OK) {
+        status = ask(cli, o, op, &args, &t);
+    }
+    esp_cli_access_close(&t);
+    return status;
+}
+
+static const struct esp_option own_options[] = {
+    {.name = "cost",
+     .type = ESP_OPT_FLAG,
+     .offset = offsetof(struct query_options, cost),
+     .help = "also print requests, round trips and read units"},
+    {.name = NULL}};
+static const struct esp_option *const tables[] = {
+    esp_cli_table_options, esp_cli_layout_options, own_options, esp_cli_read_options,
+    esp_cli_json_option,   esp_cli_store_options,  NULL};
+
+const struct esp_command esp_command_query = {
+    .name = "query",
+    .summary = "answer one read operation: children, ancestors, window ...",
+    .operands = "STORE OPERATION [ARGUMENT...]",
+    .required = "--table NAME --layout LAYOUT",
+    .details =
+        "espalier list operations shows the operations and their arguments. Nodes come root\n"
+        "first for ancestors, else in sibling order where the layout keeps it, else by id.\n",
+    .example = "  espalier query local:db --table world --layout path children 150 --cost\n"
+               "  espalier query local:db --table world --layout path window 001 1 2 --json\n",
+    .options = tables,
+    .options_size = sizeof(struct query_options),
+    .operand_min = 2,
+    .operand_max = ESP_OPERANDS_ANY,
+    .run = run,
+};

@@ -26,12 +26,13 @@ static void normalise(struct esp_number *n) {
     }
 }
 
-static enum esp_status check_range(const struct esp_number *n, struct esp_error *err) {
+static enum esp_status check_range(const struct esp_number *n, enum esp_status outside,
+                                   struct esp_error *err) {
     if (n->count && n->exponent > MAGNITUDE_MAX) {
-        return esp_fail(err, ESP_ERR_INPUT, "the number is larger than 9.99E+125");
+        return esp_fail(err, outside, "the number is larger than 9.99E+125");
     }
     if (n->count && n->exponent < MAGNITUDE_MIN) {
-        return esp_fail(err, ESP_ERR_INPUT, "the number is closer to zero than 1E-130");
+        return esp_fail(err, outside, "the number is closer to zero than 1E-130");
     }
     return ESP_OK;
 }
@@ -58,7 +59,7 @@ static bool parse_exponent(const char *at, const char *end, int *out) {
 
 enum esp_status esp_number_parse(struct esp_str text, struct esp_number *out,
                                  struct esp_error *err) {
-    const char *at = text.ptr, *end = text.ptr + text.len;
+    const char *at = text.len ? text.ptr : "", *end = at + text.len;
     *out = (struct esp_number){.sign = 1};
     if (at < end && (*at == '+' || *at == '-')) {
         out->sign = *at++ == '-' ? -1 : 1;
@@ -106,7 +107,7 @@ enum esp_status esp_number_parse(struct esp_str text, struct esp_number *out,
     }
     int magnitude = point + exponent;
     out->exponent = (int16_t)(magnitude > 1000 ? 1000 : magnitude < -1000 ? -1000 : magnitude);
-    return check_range(out, err);
+    return check_range(out, ESP_ERR_INPUT, err);
 }
 
 void esp_number_from_i64(int64_t value, struct esp_number *out) {
@@ -244,7 +245,7 @@ enum esp_status esp_number_add(const struct esp_number *a, const struct esp_numb
                                .count = (uint8_t)(last - first),
                                .exponent = (int16_t)(first == last ? 0 : top - first)};
     memcpy(sum->digit, x + first, sum->count);
-    return check_range(sum, err) == ESP_OK ? ESP_OK : ESP_ERR_LIMIT;
+    return check_range(sum, ESP_ERR_LIMIT, err);
 }
 
 /* Facts sheet 3.2: e is the exponent of d0.d1d2..., so digits are paired on the point. */

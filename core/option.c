@@ -17,6 +17,11 @@ static bool takes_argument(const struct esp_option *o) {
     return o->type != ESP_OPT_FLAG && o->type != ESP_OPT_OPTFLAG;
 }
 
+static enum esp_status needs_value(const struct esp_option *o, struct esp_error *err) {
+    return esp_fail(err, ESP_ERR_USAGE, "--%s needs a value: --%s %s", o->name, o->name,
+                    o->argument ? o->argument : "VALUE");
+}
+
 static enum esp_status parse_u64(const char *name, const char *text, uint64_t *out,
                                  struct esp_error *err) {
     uint64_t value = 0, unit = 1;
@@ -174,6 +179,9 @@ enum esp_status esp_option_set(const struct esp_option *options, void *values, c
         const struct esp_option *const sets[] = {options, NULL};
         return unknown_option(sets, name, strlen(name), err);
     }
+    if (takes_argument(o) && !value) {
+        return needs_value(o, err);
+    }
     return store_value(o, values, value, err);
 }
 
@@ -202,8 +210,7 @@ static enum esp_status parse_one(const struct esp_option *const *sets, void *val
     const char *value = equals ? equals + 1 : NULL;
     if (takes_argument(o) && !value) {
         if (*at + 1 >= argc) {
-            return esp_fail(err, ESP_ERR_USAGE, "--%s needs a value: --%s %s", o->name, o->name,
-                            o->argument ? o->argument : "VALUE");
+            return needs_value(o, err);
         }
         value = argv[++*at];
     }

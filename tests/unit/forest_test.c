@@ -112,6 +112,8 @@ static void long_cycle_names_what_fits(void **state) {
     assert_int_equal(build(&esp_alloc_libc, rows, N, &f, &err), ESP_ERR_CYCLE);
     assert_non_null(strstr(err.message, "a cycle of 5000 nodes"));
     assert_non_null(strstr(err.message, "more -> some-long-id-0"));
+    const char *end = err.message + strlen(err.message);
+    assert_string_equal(end - strlen(" more -> some-long-id-0"), " more -> some-long-id-0");
 }
 
 static int atoi_id(struct esp_str id) {
@@ -231,6 +233,80 @@ static void every_allocation_may_fail(void **state) {
     }
 }
 
+/* Rows straight into a builder; freed when one is refused. */
+static enum esp_status build_records(const struct esp_forest_options *options,
+                                     const struct esp_record *records, size_t n,
+                                     struct esp_forest **out, struct esp_error *err) {
+    struct esp_forest_builder *builder;
+    enum esp_status status = esp_forest_builder_new(&esp_alloc_libc, options, &builder, err);
+    assert_int_equal(status, ESP_OK);
+    for (size_t i = 0; i < n; i++) {
+        status = esp_forest_builder_add(builder, &records[i], err);
+        if (status != ESP_OK) {
+            esp_forest_builder_free(builder);
+            return status;
+        }
+    }
+    return esp_forest_freeze(builder, out, err);
+}
+
+static void text_and_lines_are_kept(void **state) {
+    (void)state;
+    static const char a[] = "\"name\":{\"S\":\"A\"}", b[] = "\"pop\":{\"N\":\"5\"}";
+    const struct esp_record records[] = {
+        {ESP_STR("child"), ESP_STR("top"), {b, sizeof b - 1, 5}, UINT64_MAX},
+        {{"nul\0id", 6}, ESP_STR("top"), {NULL, 0, 0}, 0},
+        {ESP_STR("top"), ESP_STR("top"), {a, sizeof a - 1, 5}, 4}};
+    struct esp_forest_options options = {.own_id_is_root = true};
+    struct esp_error err = ESP_ERROR_INIT;
+    struct esp_forest *f;
+    assert_ok(build_records(&options, records, 3, &f, &err), &err);
+    static const int order[] = {2, 0, 1};
+    for (esp_node v = 0; v < 3; v++) {
+        const struct esp_record *r = &records[order[v]];
+        struct esp_data data = esp_forest_data(f, v);
+        assert_true(esp_str_eq(esp_forest_id(f, v), r->id));
+        assert_true(esp_str_eq((struct esp_str){data.text, data.len},
+                               (struct esp_str){r->data.text, r->data.len}));
+        assert_int_equal(data.size, r->data.size);
+    }
+    assert_int_equal(esp_forest_line(f, 0), 4);
+    assert_int_equal(esp_forest_line(f, 1), UINT32_MAX); /* as far as it goes */
+    assert_int_equal(esp_forest_line(f, 2), 0);
+    assert_int_equal(f->data_bytes, 10);
+    assert_int_equal(f->id_bytes, 3 + 5 + 6);
+    esp_forest_free(f);
+}
+
+static void long_ids_are_refused_or_cut_in_messages(void **state) {
+    (void)state;
+    static char text[ESP_ID_BYTES_MAX + 1];
+    memset(text, 'x', sizeof text);
+    struct esp_str longest = {text, ESP_ID_BYTES_MAX}, too_long = {text, ESP_ID_BYTES_MAX + 1};
+    struct esp_forest_options options = {.source = "rows.csv"};
+    struct esp_forest *f;
+    struct esp_record records[] = {{.id = longest, .line = 2},
+                                   {.id = ESP_STR("a"), .parent_id = longest, .line = 3}};
+    struct esp_error err = ESP_ERROR_INIT;
+    assert_ok(build_records(&options, records, 2, &f, &err), &err);
+    assert_int_equal(f->depth_max, 1);
+    esp_forest_free(f);
+    records[1].parent_id = too_long;
+    assert_status(ESP_ERR_LIMIT, build_records(&options, records, 2, &f, &err));
+    assert_string_equal(err.message, "an id of 2049 bytes: DynamoDB takes 2048 at most");
+    assert_string_equal(err.source, "rows.csv");
+    assert_int_equal(err.line, 3);
+    records[1] = (struct esp_record){.id = longest, .line = 3};
+    esp_error_clear(&err);
+    assert_status(ESP_ERR_DUPLICATE, build_records(&options, records, 2, &f, &err));
+    assert_non_null(strstr(err.message, "x' occurs a second time: it is on line 2 already"));
+    text[0] = 'y'; /* the parent is another id now */
+    records[0] = (struct esp_record){.id = ESP_STR("b"), .parent_id = longest, .line = 2};
+    esp_error_clear(&err);
+    assert_status(ESP_ERR_ORPHAN, build_records(&options, records, 1, &f, &err));
+    assert_non_null(strstr(err.message, "x' of 'b' is not in the input"));
+}
+
 static void memory_limit_is_an_error(void **state) {
     (void)state;
     struct esp_forest_options options = {.source = "rows.csv", .memory_limit = 1 << 20};
@@ -246,6 +322,7 @@ static void memory_limit_is_an_error(void **state) {
     }
     assert_int_equal(status, ESP_ERR_LIMIT);
     assert_non_null(strstr(err.message, "memory limit of 1 MiB"));
+    assert_string_equal(err.source, "rows.csv");
     esp_forest_builder_free(builder);
 }
 
@@ -257,6 +334,8 @@ int main(void) {
         cmocka_unit_test(random_forests_match_a_walk),
         cmocka_unit_test(deep_and_wide_trees_work),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(text_and_lines_are_kept),
+        cmocka_unit_test(long_ids_are_refused_or_cut_in_messages),
         cmocka_unit_test(memory_limit_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,7 +147,10 @@ static void sums_are_exact(void **state) {
     struct esp_number a = parsed("1e125"), b = parsed("1e-130"), sum;
     assert_status(ESP_ERR_LIMIT, esp_number_add(&a, &b, &sum, &err));
     a = parsed("9e125");
+    esp_error_clear(&err);
     assert_status(ESP_ERR_LIMIT, esp_number_add(&a, &a, &sum, &err));
+    assert_int_equal(err.status, ESP_ERR_LIMIT);
+    assert_string_equal(err.message, "the number is larger than 9.99E+125");
 }
 
 /* Random numbers of all magnitudes and signs: order of keys = numeric order, prefix-free. */

@@ -97,6 +97,9 @@ static void one_option_by_name(void **state) {
     assert_ok(esp_option_set(options, &v, "workers", "7", &err), &err);
     assert_int_equal(v.workers, 7);
     assert_status(ESP_ERR_USAGE, esp_option_set(options, &v, "worker", "7", &err));
+    esp_error_clear(&err);
+    assert_status(ESP_ERR_USAGE, esp_option_set(options, &v, "workers", NULL, &err));
+    assert_non_null(strstr(err.message, "--workers needs a value"));
 }
 
 static void help_has_a_row_an_option(void **state) {

@@ -29,9 +29,9 @@ static bool problem(struct vector_run *run, const char *fmt, ...) {
 
 /* --- steps -------------------------------------------------------------------------- */
 
-static bool do_step(struct vector_run *run, json_t *step, int i, enum esp_status *status) {
+static bool do_step(struct vector_run *run, json_t *step, int i) {
     json_t *request = esp_vector_expand(json_object_get(step, "request"), i);
-    bool ok = vector_do(run, json_string_value(json_object_get(step, "op")), request, status);
+    bool ok = vector_do(run, json_string_value(json_object_get(step, "op")), request);
     json_decref(request);
     return ok;
 }
@@ -41,8 +41,7 @@ static bool set_up(struct vector_run *run, json_t *steps) {
         json_t *step = json_array_get(steps, i), *times = json_object_get(step, "times");
         int n = times ? (int)json_integer_value(times) : 1;
         for (int k = 0; k < n; k++) {
-            enum esp_status status;
-            if (!do_step(run, step, times ? k : -1, &status)) {
+            if (!do_step(run, step, times ? k : -1)) {
                 return false;
             }
         }
@@ -174,7 +173,6 @@ static bool compare(struct vector_run *run, json_t *vector) {
 
 static bool run_steps(struct vector_run *run, json_t *vector) {
     json_t *expected = json_object_get(json_object_get(vector, "expect"), "service");
-    enum esp_status status;
     if (!expected) {
         return problem(run, "the vector has no expect.service");
     }
@@ -185,9 +183,9 @@ static bool run_steps(struct vector_run *run, json_t *vector) {
     for (size_t i = 0; i < run->table_count; i++) {
         run->table[i].before = run->table[i].session->usage;
     }
-    bool done = do_step(run, vector, -1, &status);
+    bool done = do_step(run, vector, -1);
     if (json_object_get(expected, "error")) {
-        return (!done && status != ESP_OK) || problem(run, "was expected to be refused");
+        return (!done && run->refused) || problem(run, "was expected to be refused");
     }
     return done && compare(run, vector);
 }

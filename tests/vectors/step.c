@@ -13,11 +13,10 @@ static bool fail(struct vector_run *run, const char *what, const char *detail) {
     return false;
 }
 
-static bool fail_call(struct vector_run *run, enum esp_status status, const struct esp_error *err,
-                      enum esp_status *out) {
-    *out = status;
-    return status == ESP_OK ||
-           fail(run, esp_status_name(status), err->message[0] ? err->message : "");
+/* What the store says of a request. */
+static bool outcome(struct vector_run *run, enum esp_status status, const struct esp_error *err) {
+    run->refused = status != ESP_OK;
+    return status == ESP_OK || fail(run, esp_status_name(status), err->message);
 }
 
 static struct esp_str text_of(json_t *object, const char *member) {
@@ -129,7 +128,7 @@ static bool read_item(struct vector_run *run, const struct vector_table *t, json
         text ? esp_item_parse(&t->schema, esp_str_from(text), &run->arena, out, &err)
              : ESP_ERR_INPUT;
     free(text);
-    return status == ESP_OK || fail(run, "an item", err.message);
+    return outcome(run, status, &err);
 }
 
 struct current {
@@ -206,18 +205,17 @@ static bool read_write(struct vector_run *run, struct vector_table *t, enum esp_
     return true;
 }
 
-static bool do_write(struct vector_run *run, enum esp_write_kind kind, json_t *request,
-                     enum esp_status *status) {
+static bool do_write(struct vector_run *run, enum esp_write_kind kind, json_t *request) {
     struct vector_table *t = table_of(run, request);
     struct esp_write w;
     struct esp_error err = ESP_ERROR_INIT;
     if (!t || !read_write(run, t, kind, request, &w)) {
         return false;
     }
-    return fail_call(run, esp_session_write(t->session, &w, 1, NULL, &err), &err, status);
+    return outcome(run, esp_session_write(t->session, &w, 1, NULL, &err), &err);
 }
 
-static bool do_batch_write(struct vector_run *run, json_t *request, enum esp_status *status) {
+static bool do_batch_write(struct vector_run *run, json_t *request) {
     const char *name;
     json_t *list;
     json_object_foreach(json_object_get(request, "RequestItems"), name, list) {
@@ -235,7 +233,7 @@ static bool do_batch_write(struct vector_run *run, json_t *request, enum esp_sta
                 return false;
             }
         }
-        if (!fail_call(run, esp_session_write(t->session, w, n, NULL, &err), &err, status)) {
+        if (!outcome(run, esp_session_write(t->session, w, n, NULL, &err), &err)) {
             return false;
         }
     }
@@ -295,7 +293,7 @@ static bool read_actions(struct vector_run *run, json_t *items, struct esp_write
 }
 
 /* A transaction over two tables is two here: the units are the same. */
-static bool do_transact_write(struct vector_run *run, json_t *request, enum esp_status *status) {
+static bool do_transact_write(struct vector_run *run, json_t *request) {
     json_t *items = json_object_get(request, "TransactItems");
     json_t *given = json_object_get(request, "ClientRequestToken");
     const char *name =
@@ -320,8 +318,7 @@ static bool do_transact_write(struct vector_run *run, json_t *request, enum esp_
                 part[n++] = w[i];
             }
         }
-        if (!fail_call(run, esp_session_transact(run->table[k].session, part, n, &err), &err,
-                       status)) {
+        if (!outcome(run, esp_session_transact(run->table[k].session, part, n, &err), &err)) {
             return false;
         }
     }
@@ -377,7 +374,7 @@ static enum esp_status count_item(void *ctx, const struct esp_item *item) {
 }
 
 static bool do_keys(struct vector_run *run, struct vector_table *t, json_t **json, size_t n,
-                    enum esp_consistency consistency, enum esp_status *status) {
+                    enum esp_consistency consistency) {
     struct esp_item *keys = esp_arena_calloc(&run->arena, n + 1, sizeof *keys);
     struct counting counting = {run, t, NULL};
     struct esp_error err = ESP_ERROR_INIT;
@@ -387,30 +384,30 @@ static bool do_keys(struct vector_run *run, struct vector_table *t, json_t **jso
         }
     }
     if (consistency != ESP_TRANSACTION) {
-        return fail_call(run,
-                         esp_session_get(t->session, keys, n, consistency == ESP_STRONG, count_item,
-                                         &counting, &err),
-                         &err, status);
+        return outcome(run,
+                       esp_session_get(t->session, keys, n, consistency == ESP_STRONG, count_item,
+                                       &counting, &err),
+                       &err);
     }
     struct esp_request r = {.kind = ESP_REQ_GET, .fn = count_item, .ctx = &counting};
     r.get.keys = keys;
     r.get.n = n;
     r.get.consistency = consistency;
     enum esp_status called = run->store->ops->execute(t->session, &r, 1, &err);
-    return fail_call(run, called, &err, status) && fail_call(run, r.status, &r.error, status);
+    return outcome(run, called, &err) && outcome(run, r.status, &r.error);
 }
 
 static enum esp_consistency consistency_of(json_t *request) {
     return json_is_true(json_object_get(request, "ConsistentRead")) ? ESP_STRONG : ESP_EVENTUAL;
 }
 
-static bool do_get(struct vector_run *run, json_t *request, enum esp_status *status) {
+static bool do_get(struct vector_run *run, json_t *request) {
     struct vector_table *t = table_of(run, request);
     json_t *key = json_object_get(request, "Key");
-    return t && do_keys(run, t, &key, 1, consistency_of(request), status);
+    return t && do_keys(run, t, &key, 1, consistency_of(request));
 }
 
-static bool do_batch_get(struct vector_run *run, json_t *request, enum esp_status *status) {
+static bool do_batch_get(struct vector_run *run, json_t *request) {
     const char *name;
     json_t *part;
     json_object_foreach(json_object_get(request, "RequestItems"), name, part) {
@@ -420,14 +417,14 @@ static bool do_batch_get(struct vector_run *run, json_t *request, enum esp_statu
         for (size_t i = 0; i < n && i < KEYS_MAX; i++) {
             keys[i] = json_array_get(list, i);
         }
-        if (!t || n > KEYS_MAX || !do_keys(run, t, keys, n, consistency_of(part), status)) {
+        if (!t || n > KEYS_MAX || !do_keys(run, t, keys, n, consistency_of(part))) {
             return false;
         }
     }
     return true;
 }
 
-static bool do_transact_get(struct vector_run *run, json_t *request, enum esp_status *status) {
+static bool do_transact_get(struct vector_run *run, json_t *request) {
     json_t *items = json_object_get(request, "TransactItems");
     for (size_t k = 0; k < run->table_count; k++) {
         json_t *keys[KEYS_MAX];
@@ -438,7 +435,7 @@ static bool do_transact_get(struct vector_run *run, json_t *request, enum esp_st
                 keys[n++] = json_object_get(get, "Key");
             }
         }
-        if (n && !do_keys(run, &run->table[k], keys, n, ESP_TRANSACTION, status)) {
+        if (n && !do_keys(run, &run->table[k], keys, n, ESP_TRANSACTION)) {
             return false;
         }
     }
@@ -546,7 +543,7 @@ static bool begin_cursor(struct vector_run *run, const struct vector_table *t, j
     return true;
 }
 
-static bool do_query(struct vector_run *run, json_t *request, enum esp_status *status) {
+static bool do_query(struct vector_run *run, json_t *request) {
     struct vector_table *t = table_of(run, request);
     struct esp_query q = {.op = ESP_ANY};
     struct esp_terms filter;
@@ -564,13 +561,13 @@ static bool do_query(struct vector_run *run, json_t *request, enum esp_status *s
     q.consistent = consistency_of(request) == ESP_STRONG;
     q.reverse = json_is_false(json_object_get(request, "ScanIndexForward"));
     q.limit = (uint64_t)json_integer_value(json_object_get(request, "Limit"));
-    return fail_call(
+    return outcome(
         run,
         esp_session_query_page(t->session, &q, &cursor, &run->more, count_item, &counting, &err),
-        &err, status);
+        &err);
 }
 
-static bool do_scan(struct vector_run *run, json_t *request, enum esp_status *status) {
+static bool do_scan(struct vector_run *run, json_t *request) {
     struct vector_table *t = table_of(run, request);
     struct esp_scan scan = {.index = ESP_PRIMARY};
     struct esp_terms filter;
@@ -592,16 +589,15 @@ static bool do_scan(struct vector_run *run, json_t *request, enum esp_status *st
     r.cursor = &cursor;
     enum esp_status called = run->store->ops->execute(t->session, &r, 1, &err);
     run->more = r.more;
-    return fail_call(run, called, &err, status) && fail_call(run, r.status, &r.error, status);
+    return outcome(run, called, &err) && outcome(run, r.status, &r.error);
 }
 
 /* --- all of them -------------------------------------------------------------------- */
 
-bool vector_do(struct vector_run *run, const char *operation, json_t *request,
-               enum esp_status *status) {
+bool vector_do(struct vector_run *run, const char *operation, json_t *request) {
     static const struct {
         const char *name;
-        bool (*perform)(struct vector_run *, json_t *, enum esp_status *);
+        bool (*perform)(struct vector_run *, json_t *);
     } others[] = {{"GetItem", do_get},
                   {"BatchGetItem", do_batch_get},
                   {"BatchWriteItem", do_batch_write},
@@ -613,17 +609,17 @@ bool vector_do(struct vector_run *run, const char *operation, json_t *request,
         const char *name;
         enum esp_write_kind kind;
     } writes[] = {{"PutItem", ESP_PUT}, {"UpdateItem", ESP_UPDATE}, {"DeleteItem", ESP_DELETE}};
-    *status = ESP_OK;
+    run->refused = false;
     run->returned = 0;
     run->more = false;
     for (size_t i = 0; i < sizeof writes / sizeof writes[0]; i++) {
         if (strcmp(operation, writes[i].name) == 0) {
-            return do_write(run, writes[i].kind, request, status);
+            return do_write(run, writes[i].kind, request);
         }
     }
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         if (strcmp(operation, others[i].name) == 0) {
-            return others[i].perform(run, request, status);
+            return others[i].perform(run, request);
         }
     }
     return fail(run, "unknown operation", operation);

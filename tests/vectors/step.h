@@ -34,6 +34,7 @@ struct vector_run {
     size_t token_count;
     struct esp_arena arena;
     uint64_t returned; /* items the last step returned */
+    bool refused;      /* the last step is one that DynamoDB does not do */
     bool more;         /* the last step ended with a LastEvaluatedKey */
     char problem[512]; /* why a step could not be done */
 };
@@ -41,9 +42,8 @@ struct vector_run {
 /* Make the vector's tables and open a session on each. */
 bool vector_open_tables(struct vector_run *run, json_t *definitions);
 void vector_close_tables(struct vector_run *run);
-/* False: the step could not be understood, or the store refused it (*status says); the
- * sentence is in run->problem. */
-bool vector_do(struct vector_run *run, const char *operation, json_t *request,
-               enum esp_status *status);
+/* False: the step could not be understood, or it was refused (run->refused); the sentence is
+ * in run->problem. */
+bool vector_do(struct vector_run *run, const char *operation, json_t *request);
 
 #endif

@@ -14,7 +14,8 @@ static const struct {
     [ESP_MATRIX_WRITES_TAIL] = {"Writes: tail",
                                 "99th percentile of write units | mean items written"},
     [ESP_MATRIX_MONEY] = {"Money", "USD for a million operations, on demand"},
-    [ESP_MATRIX_LATENCY] = {"Latency", "microseconds in this store, median / 99th percentile"},
+    [ESP_MATRIX_LATENCY] =
+        {"Latency", "microseconds in this store: median / 99th percentile, (modelled median)"},
     [ESP_MATRIX_HOT] = {"Hottest partition keys", "write units of the load that fall on one key"},
 };
 
@@ -224,6 +225,9 @@ static void add_load_cell(struct esp_grid *grid, enum load_row row,
 static void fill_load(const struct esp_comparison *c, struct esp_grid *grid) {
     add_heading(grid, c, "");
     for (int row = 0; row < LOAD_ROW_COUNT; row++) {
+        if (row == LOAD_REQUESTS && !c->remote) {
+            continue; /* a bulk load in process makes none */
+        }
         esp_grid_add(grid, false, "%s", load_rows[row]);
         for (size_t i = 0; i < layouts(c); i++) {
             add_load_cell(grid, (enum load_row)row, &c->layout[i]);
@@ -469,10 +473,11 @@ void esp_matrix_put_source(const struct esp_comparison *c, struct esp_buf *out) 
 }
 
 void esp_matrix_put_setting(const struct esp_comparison *c, struct esp_buf *out) {
-    esp_buf_printf(out, "store %s, nodes named by %s, %u samples an operation, seed %llu, %s reads",
-                   c->store_name, c->options.addressing == ESP_ADDRESS_KEY ? "key" : "id",
-                   c->options.sample, (unsigned long long)c->options.seed,
-                   c->options.consistent ? "strongly consistent" : "eventually consistent");
+    esp_buf_printf(
+        out, "store %s, nodes named by %s, up to %u samples an operation, seed %llu, %s reads",
+        c->store_name, c->options.addressing == ESP_ADDRESS_KEY ? "key" : "id", c->options.sample,
+        (unsigned long long)c->options.seed,
+        c->options.consistent ? "strongly consistent" : "eventually consistent");
 }
 
 void esp_matrix_put_prices(const struct esp_comparison *c, struct esp_buf *out) {

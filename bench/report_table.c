@@ -12,6 +12,11 @@ static void put_title(struct esp_buf *out, const char *title, const char *cells)
     esp_buf_printf(out, "  %s\n", cells);
 }
 
+static void put_prices(const struct esp_comparison *c, struct esp_buf *out) {
+    esp_buf_printf(out, "Prices: list, %s, of %s; reports name the source.\n", c->prices.region,
+                   c->prices.date);
+}
+
 static void put_compare_notes(const struct esp_comparison *c, struct esp_buf *out) {
     ESP_BUF_LIT(out,
                 "\n* cheapest of its row, where they differ: fewest USD, then fewest round trips."
@@ -27,8 +32,7 @@ static void put_compare_notes(const struct esp_comparison *c, struct esp_buf *ou
             "Neither is DynamoDB's.\n",
             c->options.round_trip_ms);
     }
-    esp_matrix_put_prices(c, out);
-    esp_buf_put_char(out, '\n');
+    put_prices(c, out);
 }
 
 static enum esp_status compare(const struct esp_comparison *c, struct esp_buf *out) {
@@ -70,8 +74,7 @@ static enum esp_status plan(const struct esp_plan_result *p, struct esp_buf *out
     ESP_BUF_LIT(out, "\n* cheapest of its row.  ! more than one partition key is given.\n");
     esp_matrix_put_assumptions(p, out);
     esp_buf_put_char(out, '\n');
-    esp_matrix_put_prices(p->comparison, out);
-    esp_buf_put_char(out, '\n');
+    put_prices(p->comparison, out);
     return out->failed ? ESP_ERR_NOMEM : ESP_OK;
 }
 

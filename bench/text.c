@@ -21,6 +21,9 @@ const char *esp_text_count(char out[ESP_TEXT_MAX], uint64_t n) {
 }
 
 const char *esp_text_figure(char out[ESP_TEXT_MAX], double value) {
+    if (value > 0 && value < 0.01) {
+        return memcpy(out, "<0.01", 6);
+    }
     if (value >= 99.95) {
         return esp_text_count(out, (uint64_t)(value + 0.5));
     }

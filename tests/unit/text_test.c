@@ -12,6 +12,7 @@ static void numbers_for_people(void **state) {
     assert_string_equal(esp_text_count(t, 27813), "27,813");
     assert_string_equal(esp_text_count(t, UINT64_MAX), "18,446,744,073,709,551,615");
     assert_string_equal(esp_text_figure(t, 0), "0");
+    assert_string_equal(esp_text_figure(t, 0.004), "<0.01");
     assert_string_equal(esp_text_figure(t, 0.5), "0.5");
     assert_string_equal(esp_text_figure(t, 1), "1");
     assert_string_equal(esp_text_figure(t, 1.234), "1.23");

@@ -1,6 +1,7 @@
 /* espalier list: what there is, read from the registries. */
 #include "bench/workload.h"
 #include "cli/help.h"
+#include "cli/profiles.h"
 #include "cli/shared.h"
 
 #include <stdio.h>
@@ -61,6 +62,12 @@ static void list_stores(struct list *list) {
     }
 }
 
+static void list_profiles(struct list *list) {
+    for (const struct esp_profile *p = esp_profiles; p->name; p++) {
+        put_row(list, p->name, p->summary);
+    }
+}
+
 static void list_workloads(struct list *list) {
     struct esp_workload workload;
     for (size_t i = 0; esp_workload_builtin(i, &workload, NULL) == ESP_OK; i++) {
@@ -78,8 +85,9 @@ static const struct {
     const char *name;
     void (*fill)(struct list *list);
 } kinds[] = {
-    {"layouts", list_layouts}, {"operations", list_operations}, {"importers", list_importers},
-    {"stores", list_stores},   {"workloads", list_workloads},   {"commands", list_commands},
+    {"layouts", list_layouts},   {"operations", list_operations}, {"importers", list_importers},
+    {"stores", list_stores},     {"profiles", list_profiles},     {"workloads", list_workloads},
+    {"commands", list_commands},
 };
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
 

@@ -6,21 +6,28 @@
 
 /* --- strings ------------------------------------------------------------------ */
 
-static const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
-
-/* Not zero when a byte of the word must be escaped: a quote, a backslash or a control
- * character.  Each term is the usual test for a zero byte, or for a byte below 0x20. */
-static uint64_t needs_escape(uint64_t word) {
-    uint64_t quote = word ^ (ones * '"'), backslash = word ^ (ones * '\\');
-    return (((word - ones * 0x20) & ~word) | ((quote - ones) & ~quote) |
-            ((backslash - ones) & ~backslash)) &
-           tops;
-}
-
 static uint64_t load_word(const char *at) {
     uint64_t word;
     memcpy(&word, at, sizeof word);
     return word;
+}
+
+/* Up to 7 bytes: two halves that overlap, or byte by byte. */
+static bool copy_plain_short(char *to, struct esp_str bytes) {
+    if (bytes.len >= 4) {
+        uint32_t first, last;
+        memcpy(&first, bytes.ptr, 4);
+        memcpy(&last, bytes.ptr + bytes.len - 4, 4);
+        memcpy(to, &first, 4);
+        memcpy(to + bytes.len - 4, &last, 4);
+        return esp_word_needs_escape(first | (uint64_t)last << 32) == 0;
+    }
+    uint64_t word = 0x2020202020202020u;
+    for (size_t i = 0; i < bytes.len; i++) {
+        to[i] = bytes.ptr[i];
+        word = word << 8 | (unsigned char)bytes.ptr[i];
+    }
+    return esp_word_needs_escape(word) == 0;
 }
 
 /* Copies `bytes` when none of them needs an escape; false (and rubbish) otherwise. */
@@ -29,7 +36,7 @@ static bool copy_plain(char *to, struct esp_str bytes) {
     size_t i = 0;
     for (; i + 8 <= bytes.len; i += 8) {
         word = load_word(bytes.ptr + i);
-        bad |= needs_escape(word);
+        bad |= esp_word_needs_escape(word);
         memcpy(to + i, &word, 8);
     }
     if (i == bytes.len) {
@@ -38,12 +45,9 @@ static bool copy_plain(char *to, struct esp_str bytes) {
     if (bytes.len >= 8) { /* the last word overlaps the one before */
         word = load_word(bytes.ptr + bytes.len - 8);
         memcpy(to + bytes.len - 8, &word, 8);
-        return (bad | needs_escape(word)) == 0;
+        return (bad | esp_word_needs_escape(word)) == 0;
     }
-    word = ones * ' ';
-    memcpy(&word, bytes.ptr, bytes.len);
-    memcpy(to, &word, 8); /* the caller reserved room for a word more */
-    return needs_escape(word) == 0;
+    return copy_plain_short(to, bytes);
 }
 
 static void put_escaped(struct esp_buf *out, unsigned char c) {
@@ -77,7 +81,7 @@ static bool room(struct esp_buf *out, size_t more) {
 }
 
 void esp_json_put_string(struct esp_buf *out, struct esp_str bytes) {
-    if (!room(out, bytes.len + 10)) {
+    if (!room(out, bytes.len + 2)) {
         return;
     }
     char *to = out->ptr + out->len;
@@ -148,11 +152,35 @@ void esp_value_put_json(struct esp_buf *out, const struct esp_value *value) {
     }
 }
 
+/* "name":{"S":" in one go: the usual member, of which there are several an item. */
+static bool put_text_member(struct esp_buf *out, struct esp_str name, struct esp_str text) {
+    if (!room(out, name.len + text.len + 24)) {
+        return false;
+    }
+    char *to = out->ptr + out->len;
+    *to = '"';
+    if (!copy_plain(to + 1, name)) {
+        return false;
+    }
+    to += 1 + name.len;
+    memcpy(to, "\":{\"S\":\"", 8);
+    if (!copy_plain(to + 8, text)) {
+        return false;
+    }
+    memcpy(to + 8 + text.len, "\"}", 2);
+    out->len += name.len + text.len + 11;
+    return true;
+}
+
 static void put_member(struct esp_buf *out, const struct esp_schema *schema,
                        const struct esp_item *item, size_t i) {
+    const struct esp_value *value = &item->value[i];
+    if (value->type == ESP_TYPE_S && put_text_member(out, schema->attr[i].name, value->s)) {
+        return;
+    }
     esp_json_put_string(out, schema->attr[i].name);
     esp_buf_put_char(out, ':');
-    esp_value_put_json(out, &item->value[i]);
+    esp_value_put_json(out, value);
 }
 
 void esp_item_put_json(struct esp_buf *out, const struct esp_schema *schema,

@@ -5,6 +5,10 @@ static bool is_set(enum esp_tag tag) {
     return tag == ESP_TAG_SS || tag == ESP_TAG_NS || tag == ESP_TAG_BS;
 }
 
+static uint32_t plain_len(struct esp_str text, bool escaped) {
+    return (uint32_t)(escaped ? esp_text_unescaped_len(text) : text.len);
+}
+
 /* What the current event adds to the size (facts sheet 3.1). */
 static uint32_t event_size(const struct esp_text *t) {
     uint32_t size = 0;
@@ -12,14 +16,14 @@ static uint32_t event_size(const struct esp_text *t) {
         return 0;
     }
     if (t->inside == ESP_TAG_L || t->inside == ESP_TAG_M) {
-        size += 1 + (t->key.ptr ? (uint32_t)esp_text_unescaped_len(t->key) : 0);
+        size += 1 + (t->key.ptr ? plain_len(t->key, t->key_escaped) : 0);
     }
     if (t->event == ESP_TEXT_BEGIN) {
         return size + (is_set(t->tag) ? 0 : 3);
     }
     switch (t->tag) {
     case ESP_TAG_S:
-        return size + (uint32_t)esp_text_unescaped_len(t->token);
+        return size + plain_len(t->token, t->token_escaped);
     case ESP_TAG_N:
         return size + esp_number_size(&t->number);
     case ESP_TAG_B:
@@ -45,16 +49,17 @@ enum esp_status esp_json_value_size(struct esp_str text, uint32_t *size, struct 
 
 /* A string between quotes: as it came when it holds no escape, else with only the escapes
  * that JSON requires. */
-static bool put_token(struct esp_buf *out, struct esp_str escaped, struct esp_arena *arena) {
-    if (!escaped.len || !memchr(escaped.ptr, '\\', escaped.len)) {
+static bool put_token(struct esp_buf *out, struct esp_str token, bool escaped,
+                      struct esp_arena *arena) {
+    if (!escaped) {
         esp_buf_put_char(out, '"');
-        esp_buf_put_str(out, escaped);
+        esp_buf_put_str(out, token);
         esp_buf_put_char(out, '"');
         return true;
     }
-    char *plain = esp_arena_alloc(arena, escaped.len);
+    char *plain = esp_arena_alloc(arena, token.len);
     if (plain) {
-        esp_json_put_string(out, (struct esp_str){plain, esp_text_unescape(escaped, plain)});
+        esp_json_put_string(out, (struct esp_str){plain, esp_text_unescape(token, plain)});
     }
     return plain != NULL;
 }
@@ -72,7 +77,7 @@ static bool put_scalar(struct esp_buf *out, const struct esp_text *t, struct esp
         esp_buf_put_str(out, t->token);
         return true;
     default:
-        return put_token(out, t->token, arena);
+        return put_token(out, t->token, t->token_escaped, arena);
     }
 }
 
@@ -98,11 +103,15 @@ static enum esp_status check_set(struct esp_text *t, struct esp_str members,
     return ESP_OK;
 }
 
-static bool put_begin(struct esp_buf *out, const struct esp_text *t) {
+static size_t tag_len(enum esp_tag tag) {
+    bool word = tag == ESP_TAG_BOOL || tag == ESP_TAG_NULL;
+    return word ? 4 : is_set(tag) ? 2 : 1;
+}
+
+static void put_begin(struct esp_buf *out, const struct esp_text *t) {
     esp_buf_put(out, "{\"", 2);
-    esp_buf_put_str(out, esp_str_from(esp_tag_names[t->tag]));
+    esp_buf_put(out, esp_tag_names[t->tag], tag_len(t->tag));
     esp_buf_put(out, "\":", 2);
-    return true;
 }
 
 /* Append the value that begins with the current event, up to its end, and add its size
@@ -120,7 +129,7 @@ static enum esp_status put_value(struct esp_text *t, struct esp_buf *out, struct
             esp_buf_put_char(out, ',');
         }
         if (t->key.ptr && t->inside == ESP_TAG_M) {
-            ok = put_token(out, t->key, arena);
+            ok = put_token(out, t->key, t->key_escaped, arena);
             esp_buf_put_char(out, ':');
         }
         comma = t->event != ESP_TEXT_BEGIN;
@@ -161,8 +170,14 @@ static enum esp_status dup_token(struct esp_text *t, struct esp_arena *arena, st
     if (!bytes) {
         return esp_fail_nomem(t->err);
     }
-    size_t len = t->tag == ESP_TAG_B ? esp_base64_decode(t->token, bytes)
-                                     : esp_text_unescape(t->token, bytes);
+    size_t len = t->token.len;
+    if (t->tag == ESP_TAG_B) {
+        len = esp_base64_decode(t->token, bytes);
+    } else if (t->token_escaped) {
+        len = esp_text_unescape(t->token, bytes);
+    } else {
+        memcpy(bytes, t->token.ptr, len);
+    }
     *out = (struct esp_str){bytes, len};
     return ESP_OK;
 }
@@ -215,9 +230,12 @@ static enum esp_status take_structural(struct esp_text *t, const struct esp_sche
 }
 
 /* The position of the attribute whose (escaped) name the walk is at, or -1. */
-static int find_attr(const struct esp_schema *schema, struct esp_str escaped) {
+static int find_attr(const struct esp_schema *schema, const struct esp_text *t) {
+    if (!t->key_escaped) {
+        return esp_schema_find_attr(schema, t->key);
+    }
     for (size_t i = 0; i < schema->attr_count; i++) {
-        if (esp_text_equals(escaped, schema->attr[i].name)) {
+        if (esp_text_equals(t->key, schema->attr[i].name)) {
             return (int)i;
         }
     }
@@ -226,11 +244,11 @@ static int find_attr(const struct esp_schema *schema, struct esp_str escaped) {
 
 static enum esp_status take_payload(struct esp_text *t, struct esp_buf *out,
                                     struct esp_arena *arena, uint32_t *size) {
-    *size += (uint32_t)esp_text_unescaped_len(t->key);
+    *size += plain_len(t->key, t->key_escaped);
     if (out->len) {
         esp_buf_put_char(out, ',');
     }
-    if (!put_token(out, t->key, arena)) {
+    if (!put_token(out, t->key, t->key_escaped, arena)) {
         return esp_fail_nomem(t->err);
     }
     esp_buf_put_char(out, ':');
@@ -249,7 +267,7 @@ enum esp_status esp_item_parse(const struct esp_schema *schema, struct esp_str j
     }
     esp_text_init_item(&t, json, err);
     while ((status = esp_text_next(&t)) == ESP_OK && t.event != ESP_TEXT_DONE) {
-        int position = find_attr(schema, t.key);
+        int position = find_attr(schema, &t);
         if (position >= 0) {
             status = take_structural(&t, schema, position, arena, out);
         } else {

@@ -112,12 +112,27 @@ static size_t utf8_len(const char *at, const char *end) {
     return overlong || outside ? 0 : len;
 }
 
-static enum esp_status take_string(struct esp_text *t, struct esp_str *out) {
+/* Past the characters that need no look: no quote, no escape, nothing above ASCII. */
+static void skip_ordinary(struct esp_text *t) {
+    const uint64_t tops = 0x8080808080808080u;
+    while (t->end - t->at >= 8) {
+        uint64_t word;
+        memcpy(&word, t->at, sizeof word);
+        if (esp_word_needs_escape(word) | (word & tops)) {
+            return;
+        }
+        t->at += 8;
+    }
+}
+
+static enum esp_status take_string(struct esp_text *t, struct esp_str *out, bool *escaped) {
     enum esp_status status = expect(t, '"');
     if (status != ESP_OK) {
         return status;
     }
     const char *from = t->at;
+    *escaped = false;
+    skip_ordinary(t);
     while (t->at < t->end) {
         unsigned char c = (unsigned char)*t->at;
         size_t len = 1;
@@ -129,8 +144,11 @@ static enum esp_status take_string(struct esp_text *t, struct esp_str *out) {
         if (c < 0x20) {
             return esp_text_fail(t, "a control character in a string");
         }
-        if (c == '\\' && !(len = escape_len(t->at, t->end))) {
-            return esp_text_fail(t, "not a valid escape");
+        if (c == '\\') {
+            *escaped = true;
+            if (!(len = escape_len(t->at, t->end))) {
+                return esp_text_fail(t, "not a valid escape");
+            }
         }
         if (c > 0x7f && !(len = utf8_len(t->at, t->end))) {
             return esp_text_fail(t, "not valid UTF-8");
@@ -145,7 +163,7 @@ static enum esp_status take_string(struct esp_text *t, struct esp_str *out) {
 static enum esp_status check_number(struct esp_text *t) {
     char plain[512];
     struct esp_str text = t->token;
-    if (text.len && memchr(text.ptr, '\\', text.len)) {
+    if (t->token_escaped) {
         if (text.len > sizeof plain) {
             return esp_text_fail(t, "not a number");
         }
@@ -159,7 +177,7 @@ static enum esp_status check_number(struct esp_text *t) {
 static enum esp_status take_scalar(struct esp_text *t, enum esp_tag tag) {
     t->event = ESP_TEXT_SCALAR;
     t->tag = tag;
-    enum esp_status status = take_string(t, &t->token);
+    enum esp_status status = take_string(t, &t->token, &t->token_escaped);
     if (status == ESP_OK && tag == ESP_TAG_N) {
         status = check_number(t);
     }
@@ -195,19 +213,30 @@ static enum esp_tag member_tag(enum esp_tag set) {
 
 /* --- values ------------------------------------------------------------------- */
 
+/* The type by its name, or -1: S N B L M, SS NS BS, BOOL NULL. */
+static int find_tag(struct esp_str name) {
+    for (int i = 0; i < TAG_COUNT; i++) {
+        const char *known = esp_tag_names[i];
+        if (name.len && name.ptr[0] == known[0] && esp_str_eq(name, esp_str_from(known))) {
+            return i;
+        }
+    }
+    return -1;
+}
+
 static enum esp_status take_tag(struct esp_text *t, enum esp_tag *tag) {
     struct esp_str name;
-    enum esp_status status = take_string(t, &name);
+    bool escaped;
+    enum esp_status status = take_string(t, &name, &escaped);
     if (status != ESP_OK) {
         return status;
     }
-    for (int i = 0; i < TAG_COUNT; i++) {
-        if (esp_str_eq(name, esp_str_from(esp_tag_names[i]))) {
-            *tag = (enum esp_tag)i;
-            return expect(t, ':');
-        }
+    int found = find_tag(name);
+    if (found < 0) {
+        return esp_text_fail(t, "an unknown type of value");
     }
-    return esp_text_fail(t, "an unknown type of value");
+    *tag = (enum esp_tag)found;
+    return expect(t, ':');
 }
 
 /* The closing brace of {"S":"x"}; a second member is the usual mistake. */
@@ -253,12 +282,13 @@ static enum esp_status begin_value(struct esp_text *t) {
 }
 
 static enum esp_status take_key(struct esp_text *t) {
-    enum esp_status status = take_string(t, &t->key);
+    enum esp_status status = take_string(t, &t->key, &t->key_escaped);
     if (status != ESP_OK) {
         return status;
     }
     if (t->depth == 1 && t->is_item &&
-        (t->key.len == 0 || esp_text_unescaped_len(t->key) > NAME_BYTES_MAX)) {
+        (t->key.len == 0 ||
+         (t->key.len > NAME_BYTES_MAX && esp_text_unescaped_len(t->key) > NAME_BYTES_MAX))) {
         return esp_text_fail(t, "an attribute name has 1 to 65535 bytes");
     }
     return expect(t, ':');
@@ -535,7 +565,7 @@ struct esp_str esp_text_normal(const struct esp_text *t, struct esp_arena *arena
         size_t len = esp_number_format(&t->number, text);
         return esp_arena_dup(arena, (struct esp_str){text, len});
     }
-    if (!t->token.len || !memchr(t->token.ptr, '\\', t->token.len)) {
+    if (!t->token_escaped) {
         return t->token;
     }
     char *plain = esp_arena_alloc(arena, t->token.len);

@@ -49,6 +49,7 @@ struct esp_text {
         uint32_t count;
     } stack[ESP_NESTING_MAX + 1];
     bool is_item, begun;
+    bool token_escaped, key_escaped; /* there is a backslash in it */
 };
 /* Walk one value: {"S":"x"}. */
 void esp_text_init_value(struct esp_text *t, struct esp_str text, struct esp_error *err);
@@ -68,6 +69,16 @@ bool esp_text_equals(struct esp_str escaped, struct esp_str plain);
 
 /* Like esp_data_next, but names stay escaped. */
 bool esp_data_next_escaped(struct esp_data data, size_t *pos, struct esp_member *out);
+
+/* Not zero when a byte of the word must be escaped in JSON: a quote, a backslash or a control
+ * character.  Each term is the usual test for a zero byte, or for a byte below 0x20. */
+static inline uint64_t esp_word_needs_escape(uint64_t word) {
+    const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+    uint64_t quote = word ^ (ones * '"'), backslash = word ^ (ones * '\\');
+    return (((word - ones * 0x20) & ~word) | ((quote - ones) & ~quote) |
+            ((backslash - ones) & ~backslash)) &
+           tops;
+}
 
 /* Strict: padded, no trailing bits, the usual alphabet. */
 bool esp_base64_is_valid(struct esp_str text);

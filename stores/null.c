@@ -127,10 +127,20 @@ static enum esp_status execute(struct esp_session *session, struct esp_request *
     return ESP_OK;
 }
 
+/* What DynamoDB would refuse is refused here too, so that a dry run shows it. */
 static enum esp_status bulk_put(struct esp_session *session, const struct esp_item *item,
                                 struct esp_error *err) {
+    const struct esp_schema *schema = &session->table->schema;
     (void)err;
-    esp_meter_write(&session->table->schema, NULL, item, false, &session->usage);
+    if (__builtin_expect(esp_item_check(schema, item, NULL) != ESP_OK, 0)) {
+        struct esp_error why = ESP_ERROR_INIT;
+        session->bulk.refused++;
+        if (session->on_refused && esp_item_check(schema, item, &why) != ESP_OK) {
+            session->on_refused(session->on_refused_ctx, item, &why);
+        }
+        return ESP_OK;
+    }
+    esp_meter_write(schema, NULL, item, false, &session->usage);
     session->bulk.written++;
     return ESP_OK;
 }

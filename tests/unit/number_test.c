@@ -169,6 +169,13 @@ static void keys_sort_as_numbers_do(void **state) {
                  (unsigned)esp_rng_below(&rng, 100), exponent);
         numbers[i] = parsed(text);
     }
+    /* pairs of zeros inside must not look like an end */
+    static const char *const alike[] = {"1",      "1.0001",    "1.00001", "1.000001",
+                                        "-1",     "-1.0001",   "-1.001",  "-1.0000001",
+                                        "0.9999", "0.9999001", "10",      "0"};
+    for (size_t i = 0; i < sizeof alike / sizeof alike[0]; i++) {
+        numbers[i] = parsed(alike[i]);
+    }
     for (int i = 0; i < N; i++) {
         for (int k = 0; k < N; k++) {
             unsigned char a[ESP_NUMBER_KEY_MAX], b[ESP_NUMBER_KEY_MAX];

@@ -155,6 +155,46 @@ static void small_inputs(void **state) {
     esp_buf_fini(&out);
 }
 
+/* A line's end may be the first or the last byte of a read. */
+static void lines_end_anywhere_in_a_read(void **state) {
+    (void)state;
+    enum { READ_BYTES = 1 << 20 };
+    char *text = malloc(READ_BYTES + 8);
+    assert_non_null(text);
+    for (size_t len = READ_BYTES - 2; len <= READ_BYTES + 1; len++) {
+        memset(text, 'x', len);
+        memcpy(text + len, "\nend", 4);
+        struct esp_error err = ESP_ERROR_INIT;
+        struct esp_reader *r;
+        struct esp_str line;
+        assert_ok(esp_reader_open_memory((struct esp_str){text, len + 4}, "memory", &esp_alloc_libc,
+                                         &r, &err),
+                  &err);
+        assert_ok(esp_reader_line(r, &line, &err), &err);
+        assert_int_equal(line.len, len + 1);
+        assert_ok(esp_reader_line(r, &line, &err), &err);
+        assert_true(esp_str_eq(line, ESP_STR("end")));
+        esp_reader_close(r);
+    }
+    free(text);
+}
+
+static void endless_lines_are_refused(void **state) {
+    (void)state;
+    size_t len = (size_t)ESP_LINE_BYTES_MAX + (4 << 20);
+    char *text = malloc(len);
+    assert_non_null(text);
+    memset(text, 'x', len);
+    struct esp_error err = ESP_ERROR_INIT;
+    struct esp_buf out;
+    esp_buf_init(&out, &esp_alloc_libc, 1 << 20);
+    assert_status(ESP_ERR_LIMIT, read_memory(text, len, &esp_alloc_libc, &out, &err));
+    assert_string_equal(err.message, "a line is longer than 64 MiB");
+    assert_string_equal(err.source, "memory");
+    esp_buf_fini(&out);
+    free(text);
+}
+
 static void every_allocation_may_fail(void **state) {
     (void)state;
     struct esp_test_alloc a;
@@ -175,6 +215,8 @@ int main(void) {
         cmocka_unit_test(all_codings_give_the_same_lines),
         cmocka_unit_test(damaged_input_is_named),
         cmocka_unit_test(small_inputs),
+        cmocka_unit_test(lines_end_anywhere_in_a_read),
+        cmocka_unit_test(endless_lines_are_refused),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

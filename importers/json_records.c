@@ -792,11 +792,51 @@ static const yajl_callbacks callbacks = {
     .yajl_end_array = on_close_array,
 };
 
+/* --- yajl's memory ---------------------------------------------------------------------
+ * yajl grows its stack by 128 bytes at a time, which is quadratic in the depth where
+ * realloc has to copy: here blocks grow to twice their size.  It does not look whether it
+ * got memory, so this is the one place that does not take it from the caller's allocator. */
+
+struct block {
+    size_t size; /* of `bytes` */
+    size_t unused;
+    char bytes[];
+};
+
+static void *resize_block(void *ctx, void *old, size_t size) {
+    (void)ctx;
+    struct block *block = old ? (struct block *)(void *)((char *)old - sizeof *block) : NULL;
+    size_t old_size = block ? block->size : 0;
+    if (size > old_size || !block) {
+        size_t wanted = size > 2 * old_size ? size : 2 * old_size;
+        block = esp_resize(&esp_alloc_libc, block, block ? sizeof *block + old_size : 0,
+                           sizeof *block + wanted);
+        if (!block) {
+            return NULL;
+        }
+        block->size = wanted;
+    }
+    return block->bytes;
+}
+
+static void *new_block(void *ctx, size_t size) {
+    return resize_block(ctx, NULL, size);
+}
+
+static void free_block(void *ctx, void *bytes) {
+    (void)ctx;
+    if (bytes) {
+        struct block *block = (struct block *)(void *)((char *)bytes - sizeof *block);
+        esp_release(&esp_alloc_libc, block, sizeof *block + block->size);
+    }
+}
+
 static enum esp_status new_parser(struct esp_json_records *r) {
+    yajl_alloc_funcs memory = {new_block, resize_block, free_block, NULL};
     if (r->parser) {
         yajl_free(r->parser);
     }
-    r->parser = yajl_alloc(&callbacks, NULL, r);
+    r->parser = yajl_alloc(&callbacks, &memory, r); /* which it copies */
     if (!r->parser || !yajl_config(r->parser, yajl_dont_validate_strings, 1) ||
         !yajl_config(r->parser, yajl_allow_multiple_values, r->lines ? 1 : 0)) {
         return esp_fail_nomem(r->err);

@@ -37,8 +37,10 @@ static void skip_blanks(struct esp_text *t) {
 }
 
 /* Takes `c`, with blanks before it. */
-static bool take(struct esp_text *t, char c) {
-    skip_blanks(t);
+static inline bool take(struct esp_text *t, char c) {
+    if (t->at < t->end && *t->at <= ' ') { /* seldom */
+        skip_blanks(t);
+    }
     if (t->at < t->end && *t->at == c) {
         t->at++;
         return true;
@@ -46,13 +48,14 @@ static bool take(struct esp_text *t, char c) {
     return false;
 }
 
-static enum esp_status expect(struct esp_text *t, char c) {
-    if (take(t, c)) {
-        return ESP_OK;
-    }
+static enum esp_status fail_expected(struct esp_text *t, char c) {
     char what[] = "expected 'x'";
     what[10] = c;
     return esp_text_fail(t, what);
+}
+
+static inline enum esp_status expect(struct esp_text *t, char c) {
+    return take(t, c) ? ESP_OK : fail_expected(t, c);
 }
 
 static int hex_digit(char c) {

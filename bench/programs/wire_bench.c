@@ -91,13 +91,16 @@ static void send_items(struct esp_session *session, uint64_t count, struct esp_e
     static const char data[] =
         "\"name\":{\"S\":\"Node with a name of some length\"},\"code\":{\"N\":\"4711\"},"
         "\"note\":{\"S\":\"a payload attribute that pads the item to the usual size\"}";
-    char id[32];
+    char id[10] = "n";
     struct esp_item item = {.data = {data, sizeof data - 1, 4 + 30 + 4 + 3 + 4 + 56}};
+    item.value[0] = esp_s((struct esp_str){id, sizeof id});
     item.value[1] = esp_s(ESP_STR("n000000001"));
     item.value[2] = esp_s(ESP_STR("/n000000012/n000000123/n000001234/n000012345/"));
     for (uint64_t i = 0; i < count; i++) {
-        int len = snprintf(id, sizeof id, "n%09llu", (unsigned long long)i);
-        item.value[0] = esp_s((struct esp_str){id, (size_t)len});
+        uint64_t rest = i; /* printf would cost more than encoding the item */
+        for (int at = 9; at > 0; at--, rest /= 10) {
+            id[at] = (char)('0' + rest % 10);
+        }
         item.value[3] = esp_n((int64_t)(i % 7));
         check(esp_session_bulk_put(session, &item, err), err);
     }

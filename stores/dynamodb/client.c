@@ -532,16 +532,13 @@ static uint64_t send_due(struct esp_client *client, uint64_t now_ns) {
     return next_ns;
 }
 
-static bool collect(struct esp_client *client) {
+static void collect(struct esp_client *client) {
     struct esp_exchange *x;
-    bool any = false;
     while ((x = esp_http_finished(&client->http)) != NULL) {
         struct esp_call *call = x->owner;
-        any = true;
         client->sent--;
         (x->outcome == ESP_HTTP_ANSWERED ? on_answered : on_unanswered)(call);
     }
-    return any;
 }
 
 void esp_client_step(struct esp_client *client, bool wait) {
@@ -553,15 +550,14 @@ void esp_client_step(struct esp_client *client, bool wait) {
         return;
     }
     uint64_t next_ns = client->waiting ? send_due(client, now_ns) : UINT64_MAX;
-    enum esp_status status = client->sent ? esp_http_drive(&client->http, 0, &why) : ESP_OK;
-    if (status == ESP_OK && !collect(client) && wait) {
-        uint64_t most_ns = POLL_MS_MAX * MS_NS, wait_ns = next_ns < most_ns ? next_ns : most_ns;
-        if (client->sent) {
-            status = esp_http_drive(&client->http, (int)((wait_ns + MS_NS - 1) / MS_NS), &why);
-            collect(client);
-        } else if (client->waiting && wait_ns) {
-            esp_sleep_ns(clock, wait_ns);
-        }
+    uint64_t most_ns = POLL_MS_MAX * MS_NS, wait_ns = next_ns < most_ns ? next_ns : most_ns;
+    enum esp_status status = ESP_OK;
+    if (client->sent) {
+        status =
+            esp_http_drive(&client->http, wait ? (int)((wait_ns + MS_NS - 1) / MS_NS) : 0, &why);
+        collect(client);
+    } else if (wait && client->waiting && wait_ns) {
+        esp_sleep_ns(clock, wait_ns);
     }
     if (status != ESP_OK) {
         esp_client_give_up(client, status, &why);

@@ -344,7 +344,7 @@ static void wait_for_key(struct esp_dynamodb_session *ds, uint64_t key) {
 }
 
 static enum esp_status left_behind(struct esp_dynamodb_session *ds, struct esp_error *err) {
-    return esp_fail(err, ds->failure.status, "%s", ds->failure.message);
+    return esp_client_fail(err, ds->failure.status, &ds->failure);
 }
 
 enum esp_status esp_dynamodb_bulk_put(struct esp_session *session, const struct esp_item *item,
@@ -373,8 +373,7 @@ enum esp_status esp_dynamodb_bulk_put(struct esp_session *session, const struct 
         b->text.len = text_len;
         b->text.failed = false;
         session->bulk.left++;
-        enum esp_status status = esp_fail_nomem(err);
-        return status;
+        return esp_fail_nomem(err);
     }
     b->key[b->count++] = key;
     filter_add(ds, key);

@@ -442,7 +442,9 @@ static void on_unanswered(struct esp_call *call) {
         }
         break;
     }
-    fail(call, failure, x->problem, attempts_max);
+    char sentence[sizeof x->problem + 256];
+    snprintf(sentence, sizeof sentence, "%s: %s", endpoint->settings.url.ptr, x->problem);
+    fail(call, failure, sentence, attempts_max);
 }
 
 static void on_answered(struct esp_call *call) {
@@ -571,6 +573,15 @@ void esp_client_finish(struct esp_client *client) {
     }
 }
 
+enum esp_status esp_client_fail(struct esp_error *err, enum esp_status status,
+                                const struct esp_error *why) {
+    if (err && err->status == ESP_OK) {
+        *err = *why;
+        err->status = status;
+    }
+    return status;
+}
+
 static void on_single_done(struct esp_call *call) {
     (void)call;
 }
@@ -579,5 +590,5 @@ enum esp_status esp_client_call(struct esp_call *call, struct esp_error *err) {
     call->done = on_single_done;
     esp_client_submit(call);
     esp_client_finish(call->client);
-    return call->status == ESP_OK ? ESP_OK : esp_fail(err, call->status, "%s", call->error.message);
+    return call->status == ESP_OK ? ESP_OK : esp_client_fail(err, call->status, &call->error);
 }

@@ -113,6 +113,9 @@ void esp_client_step(struct esp_client *client, bool wait);
 void esp_client_finish(struct esp_client *client);
 /* One call from submit to outcome. */
 enum esp_status esp_client_call(struct esp_call *call, struct esp_error *err) ESP_MUST_CHECK;
+/* Reports `why` (endpoint and HTTP status included) as the caller's error; returns status. */
+enum esp_status esp_client_fail(struct esp_error *err, enum esp_status status,
+                                const struct esp_error *why);
 /* Nothing can come of going on: calls that wait fail at once, those in flight end. */
 void esp_client_give_up(struct esp_client *client, enum esp_status status,
                         const struct esp_error *why);

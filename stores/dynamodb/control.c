@@ -185,7 +185,7 @@ static enum esp_status describe(struct esp_store *store, const char *name, struc
     if (status == ESP_ERR_NOT_FOUND) {
         esp_fail(err, status, "table %s does not exist", name);
     } else if (status != ESP_OK) {
-        esp_fail(err, status, "%s", call->error.message);
+        esp_client_fail(err, status, &call->error);
     } else {
         status = load_answer(call, &root, err);
     }
@@ -265,9 +265,8 @@ static enum esp_status look_first(struct esp_store *store, const char *name, boo
     enum esp_status status = esp_dynamodb_describe_table(store, name, &arena, &info, &why);
     esp_arena_fini(&arena);
     *exists = status == ESP_OK;
-    return status == ESP_OK || status == ESP_ERR_NOT_FOUND
-               ? ESP_OK
-               : esp_fail(err, status, "%s", why.message);
+    return status == ESP_OK || status == ESP_ERR_NOT_FOUND ? ESP_OK
+                                                           : esp_client_fail(err, status, &why);
 }
 
 enum esp_status esp_dynamodb_create_table(struct esp_store *store, const char *name,
@@ -294,7 +293,7 @@ enum esp_status esp_dynamodb_create_table(struct esp_store *store, const char *n
     if (status == ESP_ERR_EXISTS && !ours) {
         esp_fail(err, status, "table %s exists already", name);
     } else if (status != ESP_OK && !ours) {
-        esp_fail(err, status, "%s", call->error.message);
+        esp_client_fail(err, status, &call->error);
     }
     control_end(store, call);
     if (status != ESP_OK && !ours) {
@@ -319,7 +318,7 @@ static enum esp_status wait_gone(struct esp_store *store, const char *name, stru
         struct esp_error why = ESP_ERROR_INIT;
         status = esp_dynamodb_describe_table(store, name, &arena, &info, &why);
         if (status != ESP_OK && status != ESP_ERR_NOT_FOUND) {
-            esp_fail(err, status, "%s", why.message);
+            esp_client_fail(err, status, &why);
         }
     } while (status == ESP_OK && wait_more(&waiter));
     esp_arena_fini(&arena);
@@ -352,7 +351,7 @@ enum esp_status esp_dynamodb_drop_table(struct esp_store *store, const char *nam
     } else if (status == ESP_ERR_NOT_FOUND) {
         esp_fail(err, status, "table %s does not exist", name);
     } else if (status != ESP_OK) {
-        esp_fail(err, status, "%s", call->error.message);
+        esp_client_fail(err, status, &call->error);
     }
     control_end(store, call);
     return status == ESP_OK ? wait_gone(store, name, err) : status;

@@ -543,7 +543,6 @@ enum esp_status esp_dynamodb_execute(struct esp_session *session, struct esp_req
             esp_client_step(client, true);
         }
     }
-    return client->fatal == ESP_OK
-               ? ESP_OK
-               : esp_fail(err, client->fatal, "%s", client->fatal_error.message);
+    return client->fatal == ESP_OK ? ESP_OK
+                                   : esp_client_fail(err, client->fatal, &client->fatal_error);
 }

@@ -101,7 +101,7 @@ enum esp_status esp_column_init(struct esp_column *column, struct esp_arena *are
     }
     struct esp_buf prefix;
     esp_buf_init(&prefix, arena->alloc, 6 * ESP_NAME_BYTES_MAX + 16);
-    ESP_BUF_LIT(&prefix, ",\"");
+    esp_buf_put_char(&prefix, '"');
     esp_text_put(&prefix, name);
     ESP_BUF_LIT(&prefix, "\":");
     struct esp_str text = {NULL, 0};

@@ -300,6 +300,12 @@ static void on_field(void *text, size_t len, void *ctx) {
         esp_buf_put_str(to, value);
         return;
     }
+    if (len == 0) {
+        return;
+    }
+    if (run->data.len) {
+        esp_buf_put_char(&run->data, ',');
+    }
     enum esp_status status = esp_column_put(&run->columns[k], value, run->options->infer,
                                             &run->data, &run->size, run->err);
     if (status != ESP_OK) {
@@ -328,12 +334,9 @@ static void on_row(int terminator, void *ctx) {
         struct esp_record record = {
             .id = id,
             .parent_id = esp_parent_resolve(id, esp_buf_str(&run->parent), run->options),
+            .data = {run->data.ptr, (uint32_t)run->data.len, run->size},
             .line = run->record_line,
         };
-        if (run->data.len) { /* without the comma before the first member */
-            record.data =
-                (struct esp_data){run->data.ptr + 1, (uint32_t)run->data.len - 1, run->size};
-        }
         fail_field(run, 0, run->emit(run->emit_ctx, &record, run->err));
     }
     run->field = 0;

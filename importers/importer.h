@@ -58,14 +58,14 @@ enum esp_status esp_import_files(const char *const *paths, size_t path_count,
 /* What becomes of a column or key: its name encoded once, its type. */
 struct esp_column {
     struct esp_str name;
-    char *json_prefix; /* `,"name":` */
+    char *json_prefix; /* `"name":` */
     size_t json_prefix_len;
     char type[5]; /* "S", "N", "BOOL", "NULL", "L", "M", "SS", "NS", "B"; "" = by --infer or S */
 };
-/* Append a comma and one member made of text `value` (UTF-8) to `out`, and its charged size
- * to *size.  Empty text makes no member.  ERR_INPUT when the text is not of the column's
- * type, ERR_LIMIT when *size is more than an item can hold.  Errors are without a position:
- * the caller adds it. */
+/* Append one member made of text `value` (UTF-8) to `out`, and its charged size to *size; the
+ * comma before it is the caller's.  Empty text makes no member.  ERR_INPUT when the text is not of
+ * the column's type, ERR_LIMIT when *size is more than an item can hold.  Errors are without a
+ * position: the caller adds it. */
 enum esp_status esp_column_put(const struct esp_column *column, struct esp_str value, bool infer,
                                struct esp_buf *out, uint32_t *size,
                                struct esp_error *err) ESP_MUST_CHECK;

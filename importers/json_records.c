@@ -435,13 +435,10 @@ static enum esp_status close_record(struct esp_json_records *r) {
     struct esp_record record = {
         .id = frame_id(r, frame),
         .parent_id = {r->ids.ptr + frame->parent, frame->parent_len},
+        .data = {r->data.ptr + frame->text_start, (uint32_t)(r->data.len - frame->text_start),
+                 frame->size},
         .line = frame->place.line,
     };
-    if (r->data.len > frame->text_start) { /* without the comma before the first member */
-        record.data =
-            (struct esp_data){r->data.ptr + frame->text_start + 1,
-                              (uint32_t)(r->data.len - frame->text_start - 1), frame->size};
-    }
     struct esp_json_place place = frame->place;
     if (frame_count(r) == 1) {
         record.parent_id = esp_parent_resolve(record.id, record.parent_id, r->options);
@@ -502,7 +499,15 @@ static enum esp_status encode_scalar(struct esp_json_records *r, enum scalar kin
     }
 }
 
+/* The comma before every member but the first. */
+static void separate_attributes(struct esp_json_records *r) {
+    if (r->data.len > top_frame(r)->text_start) {
+        esp_buf_put_char(&r->data, ',');
+    }
+}
+
 static void begin_attribute(struct esp_json_records *r) {
+    separate_attributes(r);
     esp_buf_put(&r->data, r->column->json_prefix, r->column->json_prefix_len);
     r->encoder.size = top_frame(r)->size + (uint32_t)r->column->name.len;
 }
@@ -537,6 +542,10 @@ static enum esp_status scalar_attribute(struct esp_json_records *r, enum scalar 
                                : kind == SCALAR_FALSE ? ESP_STR("false")
                                                       : text;
         r->state = IN_RECORD;
+        if (value.len == 0) { /* no number, no set: absent */
+            return ESP_OK;
+        }
+        separate_attributes(r);
         return esp_column_put(r->column, value, false, &r->data, &top_frame(r)->size, r->err);
     }
     begin_attribute(r);

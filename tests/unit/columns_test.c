@@ -120,23 +120,23 @@ static void text_by_type(void **state) {
     (void)state;
     assert_put(NULL, "", "none");
     assert_put("c:N", "", "none");
-    assert_put(NULL, "a\tb", "4 ,\"c\":{\"S\":\"a\\tb\"}");
-    assert_put("other:N", "1", "2 ,\"c\":{\"S\":\"1\"}");
-    assert_put("c:N", "1e2", "3 ,\"c\":{\"N\":\"100\"}");
-    assert_put("c:N", "-00.50", "4 ,\"c\":{\"N\":\"-0.5\"}");
-    assert_put("c:BOOL", "False", "2 ,\"c\":{\"BOOL\":false}");
-    assert_put("c:NULL", "NULL", "2 ,\"c\":{\"NULL\":true}");
-    assert_put("c:B", "AQI=", "3 ,\"c\":{\"B\":\"AQI=\"}");
-    assert_put("c:B", "AQ==", "2 ,\"c\":{\"B\":\"AQ==\"}");
-    assert_put("c:B", "+/+/", "4 ,\"c\":{\"B\":\"+/+/\"}");
-    assert_put("c:SS", "x|yy|\"", "5 ,\"c\":{\"SS\":[\"x\",\"yy\",\"\\\"\"]}");
-    assert_put("c:SS", "[\"x|y\",\"\"]", "4 ,\"c\":{\"SS\":[\"x|y\",\"\"]}");
-    assert_put("c:NS", "1|-1.50|1e2", "9 ,\"c\":{\"NS\":[\"1\",\"-1.5\",\"100\"]}");
-    assert_put("c:NS", "[1,22,333]", "8 ,\"c\":{\"NS\":[\"1\",\"22\",\"333\"]}");
+    assert_put(NULL, "a\tb", "4 \"c\":{\"S\":\"a\\tb\"}");
+    assert_put("other:N", "1", "2 \"c\":{\"S\":\"1\"}");
+    assert_put("c:N", "1e2", "3 \"c\":{\"N\":\"100\"}");
+    assert_put("c:N", "-00.50", "4 \"c\":{\"N\":\"-0.5\"}");
+    assert_put("c:BOOL", "False", "2 \"c\":{\"BOOL\":false}");
+    assert_put("c:NULL", "NULL", "2 \"c\":{\"NULL\":true}");
+    assert_put("c:B", "AQI=", "3 \"c\":{\"B\":\"AQI=\"}");
+    assert_put("c:B", "AQ==", "2 \"c\":{\"B\":\"AQ==\"}");
+    assert_put("c:B", "+/+/", "4 \"c\":{\"B\":\"+/+/\"}");
+    assert_put("c:SS", "x|yy|\"", "5 \"c\":{\"SS\":[\"x\",\"yy\",\"\\\"\"]}");
+    assert_put("c:SS", "[\"x|y\",\"\"]", "4 \"c\":{\"SS\":[\"x|y\",\"\"]}");
+    assert_put("c:NS", "1|-1.50|1e2", "9 \"c\":{\"NS\":[\"1\",\"-1.5\",\"100\"]}");
+    assert_put("c:NS", "[1,22,333]", "8 \"c\":{\"NS\":[\"1\",\"22\",\"333\"]}");
     assert_put("c:L", "[\"x\",{\"S\":null}]",
-               "13 ,\"c\":{\"L\":[{\"S\":\"x\"},{\"M\":{\"S\":{\"NULL\":true}}}]}");
+               "13 \"c\":{\"L\":[{\"S\":\"x\"},{\"M\":{\"S\":{\"NULL\":true}}}]}");
     assert_put("c:M", " {\"k\":\"x\",\"l\":\"yy\"} ",
-               "11 ,\"c\":{\"M\":{\"k\":{\"S\":\"x\"},\"l\":{\"S\":\"yy\"}}}");
+               "11 \"c\":{\"M\":{\"k\":{\"S\":\"x\"},\"l\":{\"S\":\"yy\"}}}");
 }
 
 static void what_columns_refuse(void **state) {
@@ -177,7 +177,7 @@ static void size_limit(void **state) {
     assert_non_null(text);
     memset(text, 'x', ESP_DATA_BYTES_MAX);
     assert_memory_equal(put(NULL, false, (struct esp_str){text, ESP_DATA_BYTES_MAX - 1}),
-                        "409600 ,", 8);
+                        "409600 \"", 8);
     assert_memory_equal(put(NULL, false, (struct esp_str){text, ESP_DATA_BYTES_MAX}), "ERR_LIMIT",
                         9);
     free(text);

@@ -89,6 +89,17 @@ static void items_are_encoded_in_schema_order(void **state) {
     esp_buf_reset(&out);
     esp_item_put_key_json(&out, &s, &item);
     assert_string_equal(esp_buf_cstr(&out), "\"p\":{\"S\":\"a/b\"},\"s\":{\"N\":\"-7\"}");
+    item.value[0] = esp_s(ESP_STR("a\nb, long enough for words"));
+    s.attr[0].name = ESP_STR("p\"");
+    esp_buf_reset(&out);
+    esp_item_put_key_json(&out, &s, &item);
+    assert_string_equal(esp_buf_cstr(&out), "\"p\\\"\":{\"S\":\"a\\nb, long enough for words\"},"
+                                            "\"s\":{\"N\":\"-7\"}");
+    s.attr[0].name = ESP_STR("p");
+    esp_buf_reset(&out);
+    esp_item_put_key_json(&out, &s, &item);
+    assert_string_equal(esp_buf_cstr(&out), "\"p\":{\"S\":\"a\\nb, long enough for words\"},"
+                                            "\"s\":{\"N\":\"-7\"}");
     item.value[0].type = item.value[1].type = item.value[2].type = ESP_TYPE_NONE;
     esp_buf_reset(&out);
     esp_item_put_json(&out, &s, &item);
@@ -130,6 +141,8 @@ static const struct {
     {"{\"S\":\"a\nb\"}", NULL},
     {"{\"S\":\"\xff\"}", NULL},
     {"{\"S\":\"\xc0\x80\"}", NULL},
+    {"{\"S\":\"\xe0\x80\x80\"}", NULL},
+    {"{\"S\":\"\xf0\x80\x80\x80\"}", NULL},
     {"{\"S\":\"\xed\xa0\x80\"}", NULL},
     {"{\"S\":\"\xf4\x90\x80\x80\"}", NULL},
     {"{\"S\":\"\xe6\xbc\"}", NULL},

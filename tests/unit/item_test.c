@@ -326,6 +326,8 @@ static void equality_is_by_value(void **state) {
         {"{\"a\":{\"M\":{\"k\":{\"M\":{\"j\":{\"S\":\"x\"}}}}}}",
          "{\"a\":{\"M\":{\"j\":{\"M\":{\"k\":{\"S\":\"x\"}}}}}}", false},
         {"{\"a\":{\"BOOL\":true}}", "{\"a\":{\"BOOL\":false}}", false},
+        {"{\"a\":{\"M\":{\"k\":{\"S\":\"x\"},\"l\":{\"S\":\"y\"}}}}",
+         "{\"a\":{\"M\":{\"k\":{\"S\":\"y\"},\"l\":{\"S\":\"x\"}}}}", false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct esp_item a = parse(&s, rows[i].a), b = parse(&s, rows[i].b);

@@ -249,7 +249,7 @@ metered:
 }
 
 static enum esp_status check_page(struct engine_session *e, struct esp_request *r,
-                                  const struct page *page) {
+                                  struct page *page) {
     if (page->index < ESP_PRIMARY || page->index >= (int)e->table->view->index_count) {
         return esp_fail(&r->error, ESP_ERR_REFUSED, "the table has no index number %d",
                         page->index);
@@ -258,6 +258,9 @@ static enum esp_status check_page(struct engine_session *e, struct esp_request *
     if (page->fetch && !local) {
         return esp_fail(&r->error, ESP_ERR_REFUSED,
                         "only queries of a local index fetch what is not projected");
+    }
+    if (page->fetch && e->table->schema.index[page->index].projection == ESP_PROJECT_ALL) {
+        page->fetch = false; /* the entry has everything */
     }
     return esp_conditions_check(page->filter, page->filter_count, &r->error);
 }

@@ -181,7 +181,8 @@ static struct page page_of(const struct esp_pending *p) {
                         .filtered = query ? r->query->filter_count : r->scan->filter_count};
     bool local = page.index != ESP_PRIMARY && schema->index[page.index].local;
     page.strong = page.strong && (page.index == ESP_PRIMARY || local);
-    page.fetch = query && r->query->fetch && local;
+    page.fetch = query && r->query->fetch && local &&
+                 schema->index[page.index].projection != ESP_PROJECT_ALL;
     return page;
 }
 

@@ -345,14 +345,78 @@ void test_request_make(const struct esp_schema *schema, uint64_t seed, struct es
 
 const char *test_request_outcome_deviation(const struct test_request *ours,
                                            const struct test_request *theirs) {
-    (void)ours, (void)theirs;
+    const struct esp_request *mine = &ours->request, *other = &theirs->request;
+    if (mine->kind == ESP_REQ_QUERY && mine->status == ESP_OK && other->status == ESP_OK &&
+        ours->query.limit && ours->query.filter) {
+        return "FILTERED_LIMIT_HAS_NO_MORE";
+    }
+    if (mine->kind == ESP_REQ_QUERY && ours->query.limit && ours->query.op == ESP_ANY) {
+        return "LIMIT_WITHOUT_SORT_KEY_HAS_NO_MORE";
+    }
     return NULL;
 }
 
+const char *test_request_item_deviation(const struct test_request *request) {
+    if (request->request.kind == ESP_REQ_QUERY && request->query.op == ESP_PREFIX) {
+        return "KEY_PREFIX_IGNORES_CASE";
+    }
+    return NULL;
+}
+
+static double deletes(const struct test_request *request) {
+    double count = 0;
+    for (size_t i = 0; i < request->request.write.n; i++) {
+        count += request->request.write.w[i].kind == ESP_DELETE;
+    }
+    return count;
+}
+
+/* What an engine charges more than we do is index arms, and at most `table_more` on the table.
+ * A single write must not be charged an arm that is there by our meter at another price. */
+static bool charges_more(const struct test_request *request, double table_more,
+                         const struct esp_usage *ours, const struct esp_usage *theirs) {
+    double more = theirs->billed_write.table - ours->write.table;
+    bool all = more >= 0 && more <= table_more;
+    for (int i = 0; i < ESP_INDEX_MAX; i++) {
+        double our_arm = ours->write.index[i], their_arm = theirs->billed_write.index[i];
+        all = all && (their_arm == our_arm ||
+                      (request->request.write.n > 1 ? their_arm > our_arm : our_arm == 0));
+    }
+    return all;
+}
+
 const char *test_request_unit_deviation(const struct test_request *request,
-                                        const struct esp_session *session,
                                         const struct esp_usage *ours,
                                         const struct esp_usage *theirs) {
-    (void)request, (void)session, (void)ours, (void)theirs;
+    double our_read = esp_units_total(&ours->read),
+           their_read = esp_units_total(&theirs->billed_read);
+    switch (request->request.kind) {
+    case ESP_REQ_GET:
+        return request->request.get.n > 1 && their_read < our_read ? "BATCH_GET_MISSING_IS_FREE"
+                                                                   : NULL;
+    case ESP_REQ_QUERY:
+        if (request->query.fetch && their_read > 0) {
+            return "LSI_FETCH_IS_SUMMED";
+        }
+        return their_read == 0 && ours->items_read == 0 ? "EMPTY_PAGE_IS_FREE" : NULL;
+    case ESP_REQ_SCAN:
+        if (their_read == 0 && ours->items_read == 0) {
+            return "EMPTY_PAGE_IS_FREE";
+        }
+        if (request->scan.index >= 0 && theirs->billed_read.table == our_read) {
+            return "LSI_SCAN_IS_ON_THE_TABLE";
+        }
+        return request->scan.index >= 0 ? "INDEX_SCAN_SUMS_ITEMS" : NULL;
+    case ESP_REQ_WRITE:
+        if (charges_more(request, 0, ours, theirs)) {
+            return "INDEX_KEY_IN_HALVES";
+        }
+        if (request->request.write.n > 1 && charges_more(request, deletes(request), ours, theirs)) {
+            return "BATCH_DELETE_MISSING_IS_TWO";
+        }
+        return "LSI_ENTRY_PLUS_100";
+    case ESP_REQ_TRANSACT:
+        return "TRANSACTION_UNITS";
+    }
     return NULL;
 }

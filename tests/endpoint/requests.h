@@ -25,8 +25,8 @@ void test_request_make(const struct esp_schema *schema, uint64_t seed, struct es
 /* The deviation (deviations.def) that a difference looks like, or NULL. */
 const char *test_request_outcome_deviation(const struct test_request *ours,
                                            const struct test_request *theirs);
+const char *test_request_item_deviation(const struct test_request *request);
 const char *test_request_unit_deviation(const struct test_request *request,
-                                        const struct esp_session *session,
                                         const struct esp_usage *ours,
                                         const struct esp_usage *theirs);
 

@@ -1,4 +1,4 @@
-#include "tests/endpoint/engine.h"
+#include "tests/endpoint/engine_process.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

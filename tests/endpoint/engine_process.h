@@ -1,5 +1,5 @@
-#ifndef ESP_TESTS_ENDPOINT_ENGINE_H
-#define ESP_TESTS_ENDPOINT_ENGINE_H
+#ifndef ESP_TESTS_ENDPOINT_ENGINE_PROCESS_H
+#define ESP_TESTS_ENDPOINT_ENGINE_PROCESS_H
 /* A DynamoDB engine as a child process on a free loopback port (see engines.sh). */
 #include "tests/support/support.h"
 

@@ -402,6 +402,10 @@ static struct esp_failure read_error(struct esp_call *call, char *sentence, size
     } else {
         snprintf(sentence, size, "%.*s: %.*s", ESP_FMT(word), ESP_FMT(esp_buf_str(&text)));
     }
+    if (name.failed) { /* without the name it would pass for a refusal */
+        failure = (struct esp_failure){ESP_VERDICT_FINAL, ESP_ERR_NOMEM, true, false};
+        snprintf(sentence, size, "out of memory");
+    }
     esp_buf_fini(&name);
     esp_buf_fini(&text);
     return failure;

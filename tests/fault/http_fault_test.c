@@ -5,6 +5,7 @@
  */
 #include "core/rng.h"
 #include "stores/store.h"
+#include "tests/support/alloc.h"
 #include "tests/support/fake_endpoint.h"
 #include "tests/support/support.h"
 
@@ -460,6 +461,78 @@ static void test_slow_answers_time_out(void **state) {
     esp_arena_fini(&arena);
 }
 
+/* Memory runs out at every point of a load, a read and a write. */
+static enum esp_status work(struct bench *b, struct esp_arena *arena,
+                            const struct esp_alloc *alloc) {
+    struct esp_store *store = NULL;
+    struct esp_table *table = NULL;
+    struct esp_session *session = NULL;
+    unsigned found = 0;
+    enum esp_status status =
+        esp_store_open(esp_fake_url(b->fake), &b->config, &b->clock, alloc, &store, &b->err);
+    if (status == ESP_OK) {
+        status = esp_table_open(store, "t", &b->schema, &table, &b->err);
+    }
+    if (status == ESP_OK) {
+        status = esp_session_open(table, &session, &b->err);
+    }
+    for (unsigned i = 0; status == ESP_OK && i < 30; i++) {
+        struct esp_item item = make_item(arena, i, i, i == 3);
+        status = esp_session_bulk_put(session, &item, &b->err);
+    }
+    if (session) {
+        enum esp_status flushed = esp_session_bulk_flush(session, &b->err);
+        status = status == ESP_OK ? flushed : status;
+        assert_int_equal(session->bulk.planned,
+                         session->bulk.written + session->bulk.refused + session->bulk.left);
+    }
+    if (status == ESP_OK) {
+        struct esp_query query = {.index = 0, .pk = esp_s(ESP_STR("p")), .limit = 20};
+        status = esp_session_query(session, &query, count_item, &found, &b->err);
+    }
+    if (status == ESP_OK) {
+        assert_int_equal(found, 29);
+        struct esp_write w = {.kind = ESP_PUT,
+                              .item = make_item(arena, 1, 2, false),
+                              .condition = &is_new,
+                              .condition_count = 1};
+        size_t left;
+        status = esp_session_write(session, &w, 1, &left, &b->err);
+        if (status == ESP_ERR_CONDITION) {
+            status = ESP_OK;
+            esp_error_clear(&b->err);
+        }
+    }
+    esp_session_close(session);
+    esp_table_close(table);
+    esp_store_close(store);
+    return status;
+}
+
+static void test_memory_runs_out(void **state) {
+    (void)state;
+    struct bench b;
+    struct esp_arena arena;
+    struct esp_test_alloc a;
+    esp_arena_init(&arena, &esp_alloc_libc, 1 << 24);
+    bench_open(&b, NULL, NULL);
+    b.config.connections = 2;
+    for (size_t n = 1; esp_test_alloc_init(&a, n); n++) {
+        esp_error_clear(&b.err);
+        enum esp_status status = work(&b, &arena, &a.alloc);
+        if (esp_test_alloc_done(&a)) {
+            assert_ok(status, &b.err);
+            break;
+        }
+        if (status != ESP_OK) { /* some failures only cost a table's spare room */
+            assert_string_equal(esp_status_name(status), "ERR_NOMEM");
+        }
+        esp_arena_reset(&arena);
+    }
+    bench_close(&b);
+    esp_arena_fini(&arena);
+}
+
 static enum esp_status count_name(void *ctx, struct esp_str name) {
     (void)name;
     ++*(unsigned *)ctx;
@@ -497,6 +570,7 @@ int main(void) {
         cmocka_unit_test(test_nobody_there),
         cmocka_unit_test(test_slow_answers_time_out),
         cmocka_unit_test(test_table_lifecycle_through_faults),
+        cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,7 +140,8 @@ struct esp_member {
     struct esp_str raw;   /* the whole member: "name":{"S":"x"} */
 };
 /* *pos starts at 0; false at the end.  The text must be what espalier encoded or
- * what esp_data_parse accepted.  `scratch` is needed only for escaped names. */
+ * what esp_item_parse accepted.  `scratch` is needed only for escaped names; without memory for
+ * one the walk ends before it: *pos is then less than data.len. */
 bool esp_data_next(struct esp_data data, size_t *pos, struct esp_arena *scratch,
                    struct esp_member *out);
 /* The value text of the member with this (unescaped) name; false when there is none. */
@@ -157,8 +158,9 @@ enum esp_status esp_json_value_size(struct esp_str text, uint32_t *size,
 
 /* Parse an item given as DynamoDB JSON (an object with braces): structural attributes
  * go to their positions, the rest becomes data in canonical form (no blanks, numbers
- * canonical, order of members kept).  Strings are in `arena`.  Validates types, numbers,
- * nesting (32), sets. */
+ * canonical, order of members kept).  Strings are in `arena`.  Validates types, numbers, UTF-8,
+ * base64, nesting (32), sets; ERR_INPUT names the byte.  A key of another type than the schema's
+ * is ERR_REFUSED.  That no name of the payload occurs twice is not checked. */
 enum esp_status esp_item_parse(const struct esp_schema *schema, struct esp_str json,
                                struct esp_arena *arena, struct esp_item *out,
                                struct esp_error *err) ESP_MUST_CHECK;

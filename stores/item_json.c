@@ -269,12 +269,14 @@ bool esp_data_next_escaped(struct esp_data data, size_t *pos, struct esp_member 
 
 bool esp_data_next(struct esp_data data, size_t *pos, struct esp_arena *scratch,
                    struct esp_member *out) {
+    size_t begin = *pos;
     if (!esp_data_next_escaped(data, pos, out)) {
         return false;
     }
     if (out->name.len && memchr(out->name.ptr, '\\', out->name.len)) {
         char *name = esp_arena_alloc(scratch, out->name.len);
         if (!name) {
+            *pos = begin;
             return false;
         }
         out->name = (struct esp_str){name, esp_text_unescape(out->name, name)};

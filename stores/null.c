@@ -60,11 +60,25 @@ static void session_close(struct esp_session *session) {
     (void)session;
 }
 
+/* What an update starts from: the item the caller knows of, else just its key. */
+static struct esp_item update_base(const struct esp_schema *schema, const struct esp_write *w) {
+    struct esp_item base = {.data = {0}};
+    if (w->old) {
+        esp_item_copy(schema, &base, w->old);
+        return base;
+    }
+    base.value[schema->pk] = w->item.value[schema->pk];
+    if (schema->sk >= 0) {
+        base.value[schema->sk] = w->item.value[schema->sk];
+    }
+    return base;
+}
+
 /* The previous item is whatever the caller says it is: nothing is kept to look at. */
 static enum esp_status write_one(struct esp_session *s, const struct esp_write *w, bool transaction,
                                  struct esp_error *err) {
     const struct esp_schema *schema = &s->table->schema;
-    struct esp_item image;
+    struct esp_item base, image;
     switch (w->kind) {
     case ESP_PUT: {
         enum esp_status status = esp_item_check(schema, &w->item, err);
@@ -77,8 +91,9 @@ static enum esp_status write_one(struct esp_session *s, const struct esp_write *
         esp_meter_write(schema, w->old, NULL, transaction, &s->usage);
         return ESP_OK;
     case ESP_UPDATE: {
-        enum esp_status status = esp_item_apply(schema, w->old ? w->old : &w->item, w->changes,
-                                                w->change_count, &s->arena, &image, err);
+        base = update_base(schema, w);
+        enum esp_status status =
+            esp_item_apply(schema, &base, w->changes, w->change_count, &s->arena, &image, err);
         if (status == ESP_OK) {
             esp_meter_write(schema, w->old, &image, transaction, &s->usage);
         }
@@ -89,6 +104,12 @@ static enum esp_status write_one(struct esp_session *s, const struct esp_write *
         return ESP_OK;
     }
     return ESP_ERR_INTERNAL;
+}
+
+/* GSIs are eventually consistent whatever is asked. */
+static void meter_empty_page(struct esp_session *s, int index, bool consistent) {
+    bool strong = consistent && (index == ESP_PRIMARY || s->table->schema.index[index].local);
+    esp_meter_page(index, 0, 0, strong, &s->usage);
 }
 
 static void execute_one(struct esp_session *s, struct esp_request *r) {
@@ -104,10 +125,10 @@ static void execute_one(struct esp_session *s, struct esp_request *r) {
         }
         break;
     case ESP_REQ_QUERY:
-        esp_meter_page(r->query->index, 0, 0, r->query->consistent, &s->usage);
+        meter_empty_page(s, r->query->index, r->query->consistent);
         break;
     case ESP_REQ_SCAN:
-        esp_meter_page(r->scan->index, 0, 0, r->scan->consistent, &s->usage);
+        meter_empty_page(s, r->scan->index, r->scan->consistent);
         break;
     case ESP_REQ_WRITE:
     case ESP_REQ_TRANSACT:

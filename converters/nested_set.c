@@ -299,39 +299,43 @@ static enum esp_status op_tree(struct esp_access *a, const struct esp_args *args
     return query_tree(a, args, NULL, fn, ctx);
 }
 
-/* The keys of two nodes, as far as they have to be looked up in one round trip.  *item (if
- * not NULL) is the first one's item when *known. */
-static enum esp_status two_keys(struct esp_access *a, const struct esp_args *args,
-                                struct interval_key *at, struct interval_key *to,
-                                struct esp_item *item, bool *known) {
-    struct esp_item second;
+/* Two nodes with their keys, looked up in one round trip as far as they must be; then `item`
+ * is set.  to.id empty: only the first. */
+struct two {
+    struct interval_key at, to;
+    const struct esp_item *at_item, *to_item; /* NULL: not looked up */
+    struct esp_item items[2];
+};
+
+static enum esp_status look_up_two(struct esp_access *a, const struct esp_args *args,
+                                   struct two *two) {
     struct esp_str none = {0};
-    bool look_to = args->to.id.len && !args->to.key;
+    bool look_at = args->at.id.len && !args->at.key, look_to = args->to.id.len && !args->to.key;
     enum esp_status status = ESP_OK;
-    *known = !args->at.key;
-    if (!args->at.key) {
-        status = esp_access_get_two(a, args->at.id, look_to ? args->to.id : none, item, &second);
+    if (look_at) {
+        status = esp_access_get_two(a, args->at.id, look_to ? args->to.id : none, &two->items[0],
+                                    &two->items[1]);
     } else if (look_to) {
-        status = esp_access_get(a, args->to.id, &second);
+        status = esp_access_get(a, args->to.id, &two->items[1]);
     }
-    if (status != ESP_OK) {
-        return status;
+    two->at_item = look_at ? &two->items[0] : NULL;
+    two->to_item = look_to ? &two->items[1] : NULL;
+    two->at = two->to = (struct interval_key){.depth = -1};
+    if (status == ESP_OK && args->at.id.len) {
+        two->at = look_at ? key_of(two->at_item) : *(const struct interval_key *)args->at.key;
     }
-    *at = *known ? key_of(item) : *(const struct interval_key *)args->at.key;
-    if (args->to.id.len) {
-        *to = look_to ? key_of(&second) : *(const struct interval_key *)args->to.key;
+    if (status == ESP_OK && args->to.id.len) {
+        two->to = look_to ? key_of(two->to_item) : *(const struct interval_key *)args->to.key;
     }
-    return ESP_OK;
+    return status;
 }
 
 static enum esp_status op_is_descendant(struct esp_access *a, const struct esp_args *args,
                                         esp_node_fn *fn, void *ctx) {
     (void)fn, (void)ctx;
-    struct interval_key at, to;
-    struct esp_item item;
-    bool known;
-    enum esp_status status = two_keys(a, args, &at, &to, &item, &known);
-    a->value = status == ESP_OK && is_below(&at, &to);
+    struct two two;
+    enum esp_status status = look_up_two(a, args, &two);
+    a->value = status == ESP_OK && is_below(&two.at, &two.to);
     return status;
 }
 
@@ -428,11 +432,13 @@ struct push {
     uint32_t right_count, right_cap;
     uint32_t next; /* the first one not entered yet */
     struct renumbered {
-        const struct esp_item *item;
-        int64_t lft, rgt; /* the new ones */
-    } * open, *done;      /* nodes entered and not left, innermost last; and the plan */
+        struct esp_str id;
+        const struct esp_item *item; /* as read; NULL: only its key is known */
+        struct interval_key key;     /* as it was */
+        int64_t lft, rgt;            /* the new numbers */
+    } * open, *done;                 /* nodes entered and not left, innermost last; the plan */
     uint32_t open_count, open_cap, done_count, done_cap;
-    const struct esp_item *above; /* innermost enclosing node not left; NULL: past the root */
+    struct renumbered above; /* innermost enclosing node not left; id.ptr NULL: past the root */
 };
 
 static const struct esp_item *keep_item(struct esp_access *a, const struct esp_item *item) {
@@ -478,6 +484,11 @@ static enum esp_status push_peek(struct push *p, const struct esp_item **out) {
     return ESP_OK;
 }
 
+static struct renumbered renumbered_of(const struct esp_item *item) {
+    struct interval_key key = key_of(item);
+    return (struct renumbered){esp_item_text(item, ID), item, key, key.lft, key.rgt};
+}
+
 static enum esp_status push_enter(struct push *p, const struct esp_item *item, int64_t lft) {
     struct renumbered *open =
         esp_arena_grow(p->access->scratch, p->open, &p->open_cap, p->open_count + 1, sizeof *open);
@@ -485,52 +496,56 @@ static enum esp_status push_enter(struct push *p, const struct esp_item *item, i
         return esp_fail_nomem(p->access->err);
     }
     p->open = open;
-    p->open[p->open_count++] = (struct renumbered){item, lft, 0};
+    open[p->open_count] = renumbered_of(item);
+    open[p->open_count++].lft = lft;
     p->next++;
     return ESP_OK;
 }
 
-static enum esp_status push_done(struct push *p, const struct esp_item *item, int64_t lft,
-                                 int64_t rgt) {
+static enum esp_status push_done(struct push *p, const struct renumbered *node) {
     struct renumbered *done =
         esp_arena_grow(p->access->scratch, p->done, &p->done_cap, p->done_count + 1, sizeof *done);
     if (!done) {
         return esp_fail_nomem(p->access->err);
     }
     p->done = done;
-    p->done[p->done_count++] = (struct renumbered){item, lft, rgt};
+    done[p->done_count++] = *node;
     return ESP_OK;
-}
-
-static enum esp_status push_above(struct push *p, struct esp_str id) {
-    struct esp_item item;
-    enum esp_status status = esp_access_get(p->access, id, &item);
-    p->above = status == ESP_OK ? keep_item(p->access, &item) : NULL;
-    return status == ESP_OK && !p->above ? esp_fail_nomem(p->access->err) : status;
 }
 
 /* Leave the innermost node with its new rgt. */
 static enum esp_status push_leave(struct push *p, int64_t rgt) {
+    struct renumbered node = p->open_count ? p->open[p->open_count - 1] : p->above;
+    node.rgt = rgt;
+    enum esp_status status = push_done(p, &node);
     if (p->open_count) {
-        struct renumbered *open = &p->open[--p->open_count];
-        return push_done(p, open->item, open->lft, rgt);
+        p->open_count--;
+        return status;
     }
-    struct interval_key key = key_of(p->above);
-    enum esp_status status = push_done(p, p->above, key.lft, rgt);
-    p->above = NULL;
-    return status == ESP_OK && key.parent.len ? push_above(p, key.parent) : status;
+    p->above = (struct renumbered){.item = NULL};
+    if (status == ESP_OK && node.key.parent.len) {
+        struct esp_item item;
+        status = esp_access_get(p->access, node.key.parent, &item);
+        const struct esp_item *kept = status == ESP_OK ? keep_item(p->access, &item) : NULL;
+        if (kept) {
+            p->above = renumbered_of(kept);
+        } else if (status == ESP_OK) {
+            status = esp_fail_nomem(p->access->err);
+        }
+    }
+    return status;
 }
 
 /* Push numbers up until one has room as it is; `last` is the largest number taken. */
 static enum esp_status push_on(struct push *p, int64_t last, int64_t step) {
-    while (p->open_count || p->above) {
+    while (p->open_count || p->above.id.ptr) {
         const struct esp_item *right;
-        const struct esp_item *top = p->open_count ? p->open[p->open_count - 1].item : p->above;
         enum esp_status status = push_peek(p, &right);
         if (status != ESP_OK) {
             return status;
         }
-        int64_t rgt = key_of(top).rgt, lft = right ? key_of(right).lft : INT64_MAX;
+        int64_t rgt = p->open_count ? p->open[p->open_count - 1].key.rgt : p->above.key.rgt;
+        int64_t lft = right ? key_of(right).lft : INT64_MAX;
         int64_t old = lft < rgt ? lft : rgt, moved = old > last + step ? old : last + step;
         if (moved == old) {
             break;
@@ -543,28 +558,22 @@ static enum esp_status push_on(struct push *p, int64_t last, int64_t step) {
     }
     enum esp_status status = ESP_OK;
     while (status == ESP_OK && p->open_count) { /* these keep their rgt */
-        struct renumbered *open = &p->open[--p->open_count];
-        status = push_done(p, open->item, open->lft, key_of(open->item).rgt);
+        status = push_done(p, &p->open[--p->open_count]);
     }
     return status;
 }
 
-/* Plan room from the rgt of the node `parent` on, whose numbers up to `last` are taken. */
-static enum esp_status push_plan(struct push *p, struct esp_access *a, struct esp_str parent,
-                                 const struct interval_key *moved, int64_t last, int64_t step) {
-    *p = (struct push){.access = a};
-    enum esp_status status = push_above(p, parent);
-    if (status != ESP_OK) {
-        return status;
-    }
-    struct interval_key key = key_of(p->above);
+/* Plan room from the rgt of a node on, whose numbers up to `last` are taken. */
+static enum esp_status push_plan(struct push *p, struct esp_access *a,
+                                 const struct renumbered *parent, const struct interval_key *moved,
+                                 int64_t last, int64_t step) {
+    *p = (struct push){.access = a, .above = *parent, .more = true};
     p->q = (struct esp_query){.index = BY_TREE,
-                              .pk = esp_s(key.tree),
+                              .pk = esp_s(parent->key.tree),
                               .op = ESP_GT,
-                              .lo = esp_n(key.rgt),
+                              .lo = esp_n(parent->key.rgt),
                               .limit = gap_of(a->layout) > 1 ? FIRST_PAGE_ITEMS : 0};
-    p->more = true;
-    if (moved && esp_str_eq(moved->tree, key.tree)) {
+    if (moved && esp_str_eq(moved->tree, parent->key.tree)) {
         p->moved = *moved;
     }
     return push_on(p, last, step);
@@ -576,21 +585,20 @@ static enum esp_status push_write(const struct push *p, struct esp_writes *write
     enum esp_status status = ESP_OK;
     for (uint32_t i = 0; status == ESP_OK && i < p->done_count; i++) {
         const struct renumbered *node = &p->done[i];
-        struct interval_key key = key_of(node->item);
         struct esp_change *change = esp_arena_calloc(writes->access->scratch, 2, sizeof *change);
         size_t n = 0;
         if (!change) {
             return esp_fail_nomem(writes->access->err);
         }
-        if (node->lft != key.lft) {
+        if (node->lft != node->key.lft) {
             change[n++] = esp_set(schema, LFT, esp_n(node->lft));
         }
-        if (node->rgt != key.rgt) {
+        if (node->rgt != node->key.rgt) {
             change[n++] = esp_set(schema, RGT, esp_n(node->rgt));
         }
         struct esp_write write = {
             .kind = ESP_UPDATE,
-            .item = esp_item_key(schema, esp_item_text(node->item, ID), 0),
+            .item = esp_item_key(schema, node->id, 0),
             .changes = change,
             .change_count = n,
             .condition = &writes->exists,
@@ -607,33 +615,30 @@ static enum esp_status push_write(const struct push *p, struct esp_writes *write
 static enum esp_status op_insert(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                                  void *ctx) {
     (void)fn, (void)ctx;
-    struct interval_key parent = {0};
+    struct two two;
     struct place place = {.last = 0, .step = gap_of(a->layout)};
     struct esp_item item = {.data = args->data};
-    enum esp_status status = ESP_OK;
-    item.value[ID] = item.value[TREE] = esp_s(args->id);
-    item.value[DEPTH] = esp_n(0);
-    if (args->to.id.len) {
-        status = key_at(a, &args->to, &parent);
-        if (status == ESP_OK) {
-            status = find_place(a, &parent, 2, &place);
-        }
-        item.value[TREE] = esp_s(parent.tree);
-        item.value[PARENT] = esp_s(args->to.id);
-        item.value[DEPTH].n = parent.depth + 1;
+    struct push *push = esp_arena_calloc(a->scratch, 1, sizeof *push);
+    struct esp_args parent = {.to = args->to};
+    enum esp_status status = push ? look_up_two(a, &parent, &two) : esp_fail_nomem(a->err);
+    if (status == ESP_OK && args->to.id.len) {
+        status = find_place(a, &two.to, 2, &place);
     }
     if (status != ESP_OK) {
         return status;
     }
     int64_t lft = place.last + place.step, rgt = lft + place.step;
+    item.value[ID] = item.value[TREE] = esp_s(args->id);
     item.value[LFT] = esp_n(lft);
     item.value[RGT] = esp_n(rgt);
-    struct push *push = esp_arena_calloc(a->scratch, 1, sizeof *push);
-    if (!push) {
-        return esp_fail_nomem(a->err);
+    item.value[DEPTH] = esp_n(two.to.depth + 1);
+    if (args->to.id.len) {
+        item.value[TREE] = esp_s(two.to.tree);
+        item.value[PARENT] = esp_s(args->to.id);
     }
     if (place.pushed) {
-        status = push_plan(push, a, args->to.id, NULL, rgt, place.step);
+        struct renumbered top = {args->to.id, two.to_item, two.to, two.to.lft, two.to.rgt};
+        status = push_plan(push, a, &top, NULL, rgt, place.step);
     }
     if (status == ESP_OK) { /* first, because the put finds out whether the id is new */
         status = esp_access_insert(a, &item, args->id);
@@ -735,31 +740,30 @@ static enum esp_status write_subtree(struct esp_writes *writes, const struct esp
 static enum esp_status op_move(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                                void *ctx) {
     (void)fn, (void)ctx;
-    struct interval_key at, to = {.depth = -1};
+    struct two two;
     struct place place = {.last = 0, .step = gap_of(a->layout)};
-    struct esp_item item;
     struct subtree tree;
-    bool known;
-    enum esp_status status = two_keys(a, args, &at, &to, &item, &known);
+    bool to_root = args->to.id.len == 0;
+    enum esp_status status = look_up_two(a, args, &two);
     if (status != ESP_OK) {
         return status;
     }
-    if (args->to.id.len && (esp_str_eq(args->at.id, args->to.id) || is_below(&to, &at))) {
+    if (!to_root && (esp_str_eq(args->at.id, args->to.id) || is_below(&two.to, &two.at))) {
         return esp_fail(a->err, ESP_ERR_CYCLE,
                         "'%.*s' cannot move below itself: '%.*s' is in its subtree",
                         ESP_FMT(args->at.id), ESP_FMT(args->to.id));
     }
-    if (esp_str_eq(at.parent, args->to.id)) {
+    if (esp_str_eq(two.at.parent, args->to.id)) {
         return ESP_OK; /* it is there already */
     }
     struct push *push = esp_arena_calloc(a->scratch, 1, sizeof *push);
-    status = push ? read_subtree(a, args->at.id, &at, &tree) : esp_fail_nomem(a->err);
-    if (status == ESP_OK && args->to.id.len) {
+    status = push ? read_subtree(a, args->at.id, &two.at, &tree) : esp_fail_nomem(a->err);
+    if (status == ESP_OK && !to_root) {
         int64_t need = 2 * (int64_t)tree.item.count;
-        status = find_place(a, &to, need, &place);
+        status = find_place(a, &two.to, need, &place);
         if (status == ESP_OK && place.pushed) {
-            status =
-                push_plan(push, a, args->to.id, &at, place.last + place.step * need, place.step);
+            struct renumbered top = {args->to.id, two.to_item, two.to, two.to.lft, two.to.rgt};
+            status = push_plan(push, a, &top, &two.at, place.last + place.step * need, place.step);
         }
     }
     struct esp_writes writes;
@@ -770,8 +774,8 @@ static enum esp_status op_move(struct esp_access *a, const struct esp_args *args
         status = push_write(push, &writes);
     }
     if (status == ESP_OK) {
-        status = write_subtree(&writes, args, &tree, &place,
-                               args->to.id.len ? to.tree : args->at.id, to.depth + 1 - at.depth);
+        status = write_subtree(&writes, args, &tree, &place, to_root ? args->at.id : two.to.tree,
+                               two.to.depth + 1 - two.at.depth);
     }
     if (status == ESP_OK) {
         status = esp_writes_flush(&writes);
@@ -782,18 +786,16 @@ static enum esp_status op_move(struct esp_access *a, const struct esp_args *args
 static enum esp_status op_remove(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                                  void *ctx) {
     (void)fn, (void)ctx;
-    struct interval_key key = {0}, none;
-    struct esp_item item;
-    bool known;
+    struct two two;
     struct esp_args one = {.at = args->at};
-    enum esp_status status = two_keys(a, &one, &key, &none, &item, &known);
+    enum esp_status status = look_up_two(a, &one, &two);
     struct esp_query q = {.index = BY_TREE,
-                          .pk = esp_s(key.tree),
+                          .pk = esp_s(two.at.tree),
                           .op = ESP_BETWEEN,
-                          .lo = esp_n(key.lft + 1),
-                          .hi = esp_n(key.rgt - 1)};
-    return status == ESP_OK ? esp_access_delete(a, key.lft + 1 < key.rgt ? &q : NULL, args->at.id,
-                                                known ? &item : NULL)
+                          .lo = esp_n(two.at.lft + 1),
+                          .hi = esp_n(two.at.rgt - 1)};
+    return status == ESP_OK ? esp_access_delete(a, two.at.lft + 1 < two.at.rgt ? &q : NULL,
+                                                args->at.id, two.at_item)
                             : status;
 }
 

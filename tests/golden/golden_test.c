@@ -3,11 +3,13 @@
  * answers to the questions the text asks.
  *
  *   tests/golden/drives       seed 0: two drives with 15 folders (datasets/drives.csv)
+ *       costs.txt             requests, round trips, items and units of every operation
  *   tests/golden/categories   seed 3: categories, numbered 1 to 12 as a nested set
  *
  * ESP_GOLDEN_REWRITE=1 writes the files anew; the difference is then for review.
  */
 #include "importers/importer.h"
+#include "stores/undo.h"
 #include "tests/conformance/suite.h"
 
 #include <stdio.h>
@@ -201,12 +203,105 @@ static void answers_of_the_drives(void **state) {
     esp_forest_free(forest);
 }
 
+/* --- costs ------------------------------------------------------------------------ */
+
+/* Every operation once, on a node in the middle of the larger drive; by id and by key. */
+static struct esp_args cost_args(enum esp_op op, const struct esp_locator at[3]) {
+    static const char data[] = "\"Folder Name\":{\"S\":\"another\"}";
+    struct esp_args args = {.at = at[0], .lo = 1, .hi = 2};
+    if (op == ESP_OP_LEVEL || op == ESP_OP_TREE) {
+        args.at = at[2];
+    } else if (op == ESP_OP_INSERT) {
+        args.to = at[0];
+        args.id = ESP_STR("new");
+        args.data = (struct esp_data){data, sizeof data - 1, 18};
+    } else if (op == ESP_OP_UPDATE) {
+        args.data = (struct esp_data){data, sizeof data - 1, 18};
+    } else if (op == ESP_OP_MOVE || op == ESP_OP_LCA || op == ESP_OP_IS_DESCENDANT) {
+        args.to = at[1];
+    }
+    return args;
+}
+
+static enum esp_status ignore_node(void *ctx, const struct esp_node_view *node) {
+    (void)ctx, (void)node;
+    return ESP_OK;
+}
+
+static void add_cost(struct suite_table *t, enum esp_op op, const struct esp_args *args,
+                     const char *by, struct lines *lines) {
+    struct esp_usage *usage = &t->session->usage;
+    struct esp_buf text;
+    esp_buf_init(&text, &esp_alloc_libc, 1 << 16);
+    esp_arena_reset(&t->scratch);
+    memset(usage, 0, sizeof *usage);
+    assert_ok(esp_operate(&t->access, op, args, ignore_node, NULL), &t->err);
+    esp_buf_printf(&text, "%-10s %-13s %-3s %8llu %11llu %10llu %14llu %13llu %10.1f %11.1f",
+                   t->layout->ops->name, esp_op_info[op].name, by,
+                   (unsigned long long)usage->requests, (unsigned long long)usage->round_trips,
+                   (unsigned long long)usage->items_read, (unsigned long long)usage->items_returned,
+                   (unsigned long long)usage->items_written, esp_units_total(&usage->read),
+                   esp_units_total(&usage->write));
+    add_line(lines, &text);
+    esp_buf_fini(&text);
+    assert_ok(esp_undo_rollback(t->session, &t->err), &t->err);
+}
+
+static void costs_of(struct esp_store *store, const struct esp_layout_ops *ops,
+                     const struct esp_forest *forest, struct lines *lines) {
+    static const char *const names[3] = {"V", "IV", "D"};
+    struct suite_table t;
+    struct esp_layout layout;
+    struct esp_arena arena;
+    struct esp_forest_ids *ids;
+    struct esp_locator id[3], key[3];
+    layout_init(&layout, ops);
+    suite_table_open(&t, store, &layout, "drives", forest);
+    assert_ok(esp_undo_begin(t.session, &t.err), &t.err);
+    assert_ok(esp_forest_ids_new(forest, &esp_alloc_libc, &ids, &t.err), &t.err);
+    esp_arena_init(&arena, &esp_alloc_libc, SIZE_MAX);
+    for (size_t i = 0; i < 3; i++) {
+        id[i] = (struct esp_locator){.id = esp_str_from(names[i])};
+        esp_node v = esp_forest_find(ids, id[i].id);
+        assert_ok(ops->locate(&layout, forest, v, &arena, &key[i]), &t.err);
+    }
+    for (int op = 0; op < ESP_OP_COUNT_ALL; op++) {
+        struct esp_args by_id = cost_args((enum esp_op)op, id);
+        struct esp_args by_key = cost_args((enum esp_op)op, key);
+        add_cost(&t, (enum esp_op)op, &by_id, "id", lines);
+        add_cost(&t, (enum esp_op)op, &by_key, "key", lines);
+    }
+    esp_arena_fini(&arena);
+    esp_forest_ids_free(ids);
+    suite_table_close(&t);
+}
+
+static void costs_of_the_drives(void **state) {
+    (void)state;
+    struct esp_forest *forest = import("datasets/drives.csv");
+    struct lines lines = {.count = 0};
+    struct esp_error err = ESP_ERROR_INIT;
+    struct esp_store *store;
+    assert_ok(esp_store_open("memory:", NULL, &esp_clock_system, &esp_alloc_libc, &store, &err),
+              &err);
+    lines.line[lines.count++] =
+        strdup("layout     operation     by  requests round_trips items_read "
+               "items_returned items_written read_units write_units");
+    for (size_t i = 0; esp_layouts[i]; i++) {
+        costs_of(store, esp_layouts[i], forest, &lines);
+    }
+    compare_lines(&lines, "tests/golden/drives/costs.txt");
+    esp_store_close(store);
+    esp_forest_free(forest);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_of_the_drives),
         cmocka_unit_test(the_first_replica_row_is_right),
         cmocka_unit_test(numbers_of_the_categories),
         cmocka_unit_test(answers_of_the_drives),
+        cmocka_unit_test(costs_of_the_drives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

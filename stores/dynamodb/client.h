@@ -32,6 +32,7 @@ enum esp_operation {
     ESP_OP_DELETE_TABLE,
     ESP_OP_LIST_TABLES,
 };
+const char *esp_operation_target(enum esp_operation operation); /* "DynamoDB_20120810.PutItem" */
 
 /* Where requests go and as whom: one a store. */
 struct esp_endpoint {
@@ -121,5 +122,15 @@ void esp_client_give_up(struct esp_client *client, enum esp_status status,
                         const struct esp_error *why);
 /* Ready for the next use after `fatal`. */
 void esp_client_recover(struct esp_client *client);
+
+/* --- between client.c, which moves calls, and call_outcome.c, which judges them --------- */
+
+/* The call has come to its end, well or not. */
+void esp_call_finish(struct esp_call *call, enum esp_status status);
+/* Records the failure of a try as the call's error. */
+void esp_call_set_error(struct esp_call *call, enum esp_status status, const char *sentence);
+/* A try is over: finishes the call or lets it wait for the next one. */
+void esp_call_answered(struct esp_call *call);
+void esp_call_unanswered(struct esp_call *call);
 
 #endif

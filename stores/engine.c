@@ -377,7 +377,7 @@ static enum esp_status session_new(struct esp_session *base, struct engine_sessi
 }
 
 enum esp_status esp_engine_session_open(struct esp_session *session, struct esp_error *err) {
-    struct engine_session *e;
+    struct engine_session *e = NULL; /* set when the status is ESP_OK */
     enum esp_status status = session_new(session, &e, err);
     session->impl = status == ESP_OK ? e : NULL;
     return status;
@@ -392,6 +392,10 @@ enum esp_status engine_enter(struct esp_session *session, struct engine_session 
                              struct esp_error *err) {
     struct engine_session *e = session->impl;
     while (e->busy) {
+        if (e->trial != ENGINE_NO_TRIAL) {
+            return esp_fail(err, ESP_ERR_UNSUPPORTED,
+                            "a callback cannot make requests of its own in a trial");
+        }
         if (!e->child) {
             enum esp_status status = session_new(session, &e->child, err);
             if (status != ESP_OK) {
@@ -408,6 +412,11 @@ enum esp_status engine_enter(struct esp_session *session, struct engine_session 
 enum esp_status engine_begin(struct engine_session *e, enum esp_kv_mode mode,
                              struct esp_error *err) {
     const struct esp_kv_ops *ops = e->kv->kv->ops;
+    if (e->trial != ENGINE_NO_TRIAL) {
+        return e->trial == ENGINE_TRIAL
+                   ? ESP_OK
+                   : esp_fail(err, ESP_ERR_IO, "an earlier failure has ended the trial");
+    }
     for (;;) {
         enum esp_status status = ops->begin(e->kv, mode, err);
         if (status != ESP_OK) {
@@ -437,6 +446,9 @@ enum esp_status engine_begin(struct engine_session *e, enum esp_kv_mode mode,
 
 enum esp_status engine_commit(struct engine_session *e, struct esp_error *err) {
     const struct esp_kv_ops *ops = e->kv->kv->ops;
+    if (e->trial != ENGINE_NO_TRIAL) {
+        return ESP_OK;
+    }
     enum esp_status status = esp_catalog_state_put(e->kv, e->table->name, &e->state, err);
     if (status == ESP_OK) {
         return ops->commit(e->kv, err);
@@ -510,6 +522,40 @@ static bool is_write(const struct esp_request *r) {
     return r->kind == ESP_REQ_WRITE || r->kind == ESP_REQ_TRANSACT;
 }
 
+/* A request that was refused has changed nothing, so a trial goes on; one that failed may have. */
+static void end_transaction(struct engine_session *e, enum esp_status status) {
+    if (e->trial == ENGINE_TRIAL && status == ESP_OK) {
+        return;
+    }
+    if (e->trial == ENGINE_TRIAL) {
+        e->trial = ENGINE_TRIAL_LOST;
+    }
+    e->kv->kv->ops->end(e->kv);
+}
+
+enum esp_status esp_engine_trial_begin(struct esp_session *session, struct esp_error *err) {
+    struct engine_session *e = session->impl;
+    enum esp_status status = engine_begin(e, ESP_KV_WRITE, err);
+    if (status == ESP_OK) {
+        e->trial = ENGINE_TRIAL;
+    }
+    return status;
+}
+
+enum esp_status esp_engine_trial_end(struct esp_session *session, bool keep,
+                                     struct esp_error *err) {
+    struct engine_session *e = session->impl;
+    enum engine_trial trial = e->trial;
+    e->trial = ENGINE_NO_TRIAL;
+    if (trial == ENGINE_TRIAL && keep) {
+        return engine_commit(e, err);
+    }
+    e->kv->kv->ops->end(e->kv);
+    return trial == ENGINE_TRIAL || !keep
+               ? ESP_OK
+               : esp_fail(err, ESP_ERR_IO, "an earlier failure has ended the trial");
+}
+
 static enum esp_status execute_reads(struct engine_session *e, struct esp_request *requests,
                                      size_t n, struct esp_error *err) {
     enum esp_status status = engine_begin(e, ESP_KV_READ, err);
@@ -521,7 +567,7 @@ static enum esp_status execute_reads(struct engine_session *e, struct esp_reques
         engine_read(e, &requests[i]);
         esp_arena_reset(&e->arena);
     }
-    e->kv->kv->ops->end(e->kv);
+    end_transaction(e, ESP_OK);
     return ESP_OK;
 }
 
@@ -542,7 +588,7 @@ static enum esp_status execute_writes(struct engine_session *e, struct esp_reque
     if (status == ESP_OK && changed) {
         status = engine_commit(e, err);
     } else {
-        e->kv->kv->ops->end(e->kv);
+        end_transaction(e, status);
     }
     if (status != ESP_OK) { /* nothing of it was done */
         uint64_t tried = e->base->usage.requests;
@@ -554,7 +600,7 @@ static enum esp_status execute_writes(struct engine_session *e, struct esp_reque
 
 enum esp_status esp_engine_execute(struct esp_session *session, struct esp_request *requests,
                                    size_t n, struct esp_error *err) {
-    struct engine_session *e;
+    struct engine_session *e = NULL;
     enum esp_status status = engine_enter(session, &e, err);
     if (status != ESP_OK) {
         return status;

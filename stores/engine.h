@@ -35,6 +35,8 @@ enum esp_status esp_engine_execute(struct esp_session *session, struct esp_reque
 enum esp_status esp_engine_bulk_put(struct esp_session *session, const struct esp_item *item,
                                     struct esp_error *err);
 enum esp_status esp_engine_bulk_flush(struct esp_session *session, struct esp_error *err);
+enum esp_status esp_engine_trial_begin(struct esp_session *session, struct esp_error *err);
+enum esp_status esp_engine_trial_end(struct esp_session *session, bool keep, struct esp_error *err);
 
 #define ESP_ENGINE_OPS                                                                             \
     .list_tables = esp_engine_list_tables, .describe_table = esp_engine_describe_table,            \
@@ -42,6 +44,7 @@ enum esp_status esp_engine_bulk_flush(struct esp_session *session, struct esp_er
     .table_open = esp_engine_table_open, .table_close = esp_engine_table_close,                    \
     .session_open = esp_engine_session_open, .session_close = esp_engine_session_close,            \
     .execute = esp_engine_execute, .bulk_put = esp_engine_bulk_put,                                \
-    .bulk_flush = esp_engine_bulk_flush
+    .bulk_flush = esp_engine_bulk_flush, .trial_begin = esp_engine_trial_begin,                    \
+    .trial_end = esp_engine_trial_end
 
 #endif

@@ -25,10 +25,15 @@ struct engine_table {
     struct bulk_table *bulk;
 };
 
+/* Between trial_begin and trial_end one write transaction is open all the time: the state is
+ * that of e->state, and begin and commit have nothing to do. */
+enum engine_trial { ENGINE_NO_TRIAL, ENGINE_TRIAL, ENGINE_TRIAL_LOST /* a request failed */ };
+
 struct engine_session {
     struct esp_session *base;
     struct engine_table *table;
     struct esp_kv_session *kv;
+    enum engine_trial trial;
     bool busy;                    /* in a call; a callback that calls again gets `child` */
     struct engine_session *child; /* made when it is first needed */
     struct esp_table_state state; /* as of `version` */

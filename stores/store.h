@@ -197,6 +197,12 @@ struct esp_store_ops {
     enum esp_status (*bulk_put)(struct esp_session *session, const struct esp_item *item,
                                 struct esp_error *err);
     enum esp_status (*bulk_flush)(struct esp_session *session, struct esp_error *err);
+
+    /* Optional, both or neither (NULL): a trial.  What the session writes after trial_begin only
+     * the session sees; trial_end takes it back, or keeps it.  Other writers of the store wait
+     * meanwhile; the same thread must not use another session of it, nor the bulk stream. */
+    enum esp_status (*trial_begin)(struct esp_session *session, struct esp_error *err);
+    enum esp_status (*trial_end)(struct esp_session *session, bool keep, struct esp_error *err);
 };
 
 struct esp_store {

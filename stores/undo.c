@@ -10,6 +10,7 @@ struct image {
 };
 
 struct esp_undo {
+    bool trial;             /* the store takes writes back itself; nothing below is used */
     struct esp_arena arena; /* keys and items */
     struct image *images;
     size_t count, cap;
@@ -71,7 +72,15 @@ static void forget(struct esp_undo *u) {
     }
 }
 
+static const struct esp_store_ops *ops_of(const struct esp_session *s) {
+    return s->table->store->ops;
+}
+
 enum esp_status esp_undo_begin(struct esp_session *s, struct esp_error *err) {
+    if (s->undo && s->undo->trial) {
+        enum esp_status status = ops_of(s)->trial_end(s, true, err);
+        return status == ESP_OK ? ops_of(s)->trial_begin(s, err) : status;
+    }
     if (s->undo) {
         forget(s->undo);
         return ESP_OK;
@@ -81,13 +90,24 @@ enum esp_status esp_undo_begin(struct esp_session *s, struct esp_error *err) {
         return esp_fail_nomem(err);
     }
     esp_arena_init(&s->undo->arena, alloc_of(s), UNDO_BYTES_MAX);
-    return ESP_OK;
+    if (!ops_of(s)->trial_begin) {
+        return ESP_OK;
+    }
+    enum esp_status status = ops_of(s)->trial_begin(s, err);
+    s->undo->trial = status == ESP_OK;
+    if (status != ESP_OK) {
+        esp_undo_end(s);
+    }
+    return status;
 }
 
 void esp_undo_end(struct esp_session *s) {
     struct esp_undo *u = s->undo;
     if (!u) {
         return;
+    }
+    if (u->trial) {
+        (void)ops_of(s)->trial_end(s, true, NULL);
     }
     esp_arena_fini(&u->arena);
     esp_release(alloc_of(s), u->images, u->cap * sizeof *u->images);
@@ -185,6 +205,9 @@ enum esp_status esp_undo_record(struct esp_session *s, const struct esp_write *w
                                 struct esp_error *err) {
     struct esp_undo *u = s->undo;
     const struct esp_clock *clock = s->table->store->clock;
+    if (u->trial) {
+        return ESP_OK;
+    }
     uint64_t begin_ns = esp_now_ns(clock);
     size_t first = u->count;
     struct esp_buf scratch;
@@ -214,6 +237,10 @@ enum esp_status esp_undo_record(struct esp_session *s, const struct esp_write *w
 
 enum esp_status esp_undo_rollback(struct esp_session *s, struct esp_error *err) {
     struct esp_undo *u = s->undo;
+    if (u && u->trial) {
+        enum esp_status ended = ops_of(s)->trial_end(s, false, err);
+        return ended == ESP_OK ? ops_of(s)->trial_begin(s, err) : ended;
+    }
     if (!u || u->count == 0) {
         if (u) {
             forget(u);

@@ -107,6 +107,9 @@ void esp_text_put(struct esp_buf *out, struct esp_str text) {
         return;
     }
     /* Copy and look at once: most text needs no escape. */
+    if (text.len == 0) {
+        return;
+    }
     char *to = out->ptr + out->len;
     size_t i = 0;
     for (; text.len - i >= 8; i += 8) {
@@ -230,12 +233,12 @@ static enum esp_status note_name(struct esp_encoder *e, size_t offset, const cha
     const char *text = e->out->ptr + offset;
     size_t len = e->out->len - offset;
     uint32_t hash = (uint32_t)esp_hash64(text, len, 0);
-    const struct encoded_name *names =
-        (const void *)(e->names.ptr + e->level[e->depth - 1].names_start);
-    size_t count = (e->names.len - e->level[e->depth - 1].names_start) / sizeof *names;
-    for (size_t i = 0; i < count; i++) {
-        if (names[i].hash == hash && names[i].len == len &&
-            memcmp(e->out->ptr + names[i].offset, text, len) == 0) {
+    for (size_t at = e->level[e->depth - 1].names_start; at < e->names.len;
+         at += sizeof(struct encoded_name)) {
+        struct encoded_name other;
+        memcpy(&other, e->names.ptr + at, sizeof other);
+        if (other.hash == hash && other.len == len &&
+            memcmp(e->out->ptr + other.offset, text, len) == 0) {
             return esp_fail(err, ESP_ERR_INPUT, "%s %.*s occurs more than once", what,
                             len > 200 ? 200 : (int)len, text);
         }

@@ -883,7 +883,11 @@ enum esp_status esp_json_records_new(const struct esp_source_options *options, b
     esp_buf_init(&r->pending, alloc, ESP_JSON_PENDING_BYTES_MAX);
     esp_buf_init(&r->data, alloc, ESP_JSON_OPEN_BYTES_MAX);
     esp_encoder_init(&r->encoder, alloc, &r->data);
-    status = new_parser(r);
+    /* Never empty, so that pointers into them are pointers. */
+    bool got = esp_buf_reserve(&r->ids, 256) && esp_buf_reserve(&r->members, 256) &&
+               esp_buf_reserve(&r->pending, 256) && esp_buf_reserve(&r->data, 256) &&
+               esp_buf_reserve(&r->encoder.names, 256);
+    status = got ? new_parser(r) : esp_fail_nomem(err);
     if (status != ESP_OK) {
         esp_json_records_free(r);
         return status;
@@ -967,6 +971,28 @@ enum esp_status esp_json_records_begin(struct esp_json_records *r, struct esp_re
     return status;
 }
 
+static size_t skip_blanks(struct esp_str text, size_t at) {
+    while (at < text.len && memchr(" \t\r\n", text.ptr[at], 4)) {
+        at++;
+    }
+    return at;
+}
+
+/* The token that yajl did not expect.  It says no more than where it stopped: after a
+ * separator, or before it (it steps back over some); for longer tokens neither. */
+static struct esp_json_place syntax_place(struct esp_json_records *r) {
+    if (r->token_open) {
+        return r->token_place;
+    }
+    struct esp_str piece = r->text.piece;
+    size_t stopped = yajl_get_bytes_consumed(r->parser);
+    size_t at = skip_blanks(piece, r->token_end);
+    if (at < piece.len && (piece.ptr[at] == ',' || piece.ptr[at] == ':') && stopped > at + 1) {
+        at = skip_blanks(piece, at + 1); /* that separator was right */
+    }
+    return esp_json_text_place(&r->text, r->text.piece_offset + at);
+}
+
 /* yajl stopped: by a callback, or because the text is not JSON. */
 static enum esp_status fail_parse(struct esp_json_records *r) {
     if (r->status != ESP_OK) {
@@ -984,14 +1010,7 @@ static enum esp_status fail_parse(struct esp_json_records *r) {
     if (reason) {
         yajl_free_error(r->parser, reason);
     }
-    size_t consumed = yajl_get_bytes_consumed(r->parser);
-    struct esp_json_place place;
-    if (!r->token_open && consumed > r->token_end && consumed <= r->text.piece.len &&
-        strchr(",:[]{}", r->text.piece.ptr[consumed - 1])) {
-        place = esp_json_text_place(&r->text, r->text.piece_offset + consumed - 1);
-    } else {
-        place = token_place(r);
-    }
+    struct esp_json_place place = syntax_place(r);
     esp_json_error_place(r->err, &place);
     return status;
 }

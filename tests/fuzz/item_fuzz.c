@@ -58,7 +58,8 @@ static void check_item(const struct esp_schema *schema, const struct esp_item *i
     fuzz_require(esp_item_equal(schema, item, &again));
     fuzz_require(esp_item_digest(schema, item) == esp_item_digest(schema, &again));
     fuzz_require(esp_entry_size(schema, &schema->index[0], item) <= esp_item_size(schema, item));
-    (void)esp_item_check(schema, item, NULL);
+    enum esp_status status = esp_item_check(schema, item, NULL);
+    fuzz_require(status == ESP_OK || status == ESP_ERR_REFUSED || status == ESP_ERR_LIMIT);
     walk(item->data, arena);
     if (esp_data_merge(item->data, (struct esp_data){0}, NULL, 0, arena, &merged, NULL) == ESP_OK) {
         fuzz_require(esp_data_equal(item->data, merged));

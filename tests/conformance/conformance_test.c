@@ -15,9 +15,7 @@ static struct esp_store *open_store(const char *url, const struct esp_store_conf
     return store;
 }
 
-static void run_layouts(const char *url, uint64_t page_bytes, uint32_t count, uint32_t writes) {
-    struct esp_store_config config = {.page_bytes = page_bytes, .no_sync = true};
-    struct esp_store *store = open_store(url, &config);
+static void run_layouts(struct esp_store *store, uint32_t count) {
     struct esp_layout layouts[SUITE_LAYOUTS_MAX];
     size_t n = suite_layouts(layouts);
     for (size_t i = 0; i < n; i++) {
@@ -25,7 +23,7 @@ static void run_layouts(const char *url, uint64_t page_bytes, uint32_t count, ui
             .seed = first_seed + 1000 * i,
             .forests = forests ? forests : count,
             .nodes_max = 60,
-            .writes = writes,
+            .writes = 32,
             .sample = 4,
             .table = "conformance",
             .consistent = i % 2,
@@ -37,17 +35,69 @@ static void run_layouts(const char *url, uint64_t page_bytes, uint32_t count, ui
 
 static void memory_with_small_pages(void **state) {
     (void)state;
-    run_layouts("memory:", 100, 150, 32);
+    struct esp_store_config config = {.page_bytes = 100, .no_sync = true};
+    run_layouts(open_store("memory:", &config), 150);
 }
 
 static void memory_with_whole_pages(void **state) {
     (void)state;
-    run_layouts("memory:", 0, 50, 32);
+    struct esp_store_config config = {.page_bytes = 0, .no_sync = true};
+    run_layouts(open_store("memory:", &config), 50);
 }
 
 static void local_with_small_pages(void **state) {
     (void)state;
-    run_layouts("local:", 100, 40, 32);
+    struct esp_store_config config = {.page_bytes = 100, .no_sync = true};
+    run_layouts(open_store("local:", &config), 40);
+}
+
+/* A store may answer a batch of keys in any order; this one answers from the last to the first. */
+static const struct esp_store_ops *inner;
+
+struct answers {
+    struct esp_item item[100];
+    size_t count;
+    struct esp_arena arena;
+    const struct esp_schema *schema;
+};
+
+static enum esp_status keep_answer(void *ctx, const struct esp_item *item) {
+    struct answers *answers = ctx;
+    return esp_item_dup(answers->schema, &answers->arena, item, &answers->item[answers->count++]);
+}
+
+static enum esp_status execute_backwards(struct esp_session *session, struct esp_request *requests,
+                                         size_t n, struct esp_error *err) {
+    enum esp_status status = ESP_OK;
+    for (size_t i = 0; i < n && status == ESP_OK; i++) {
+        struct esp_request *r = &requests[i];
+        struct answers answers = {.schema = &session->table->schema};
+        esp_item_fn *fn = r->fn;
+        void *ctx = r->ctx;
+        if (r->kind != ESP_REQ_GET) {
+            status = inner->execute(session, r, 1, err);
+            continue;
+        }
+        esp_arena_init(&answers.arena, &esp_alloc_libc, SIZE_MAX);
+        r->fn = keep_answer;
+        r->ctx = &answers;
+        status = inner->execute(session, r, 1, err);
+        while (status == ESP_OK && r->status == ESP_OK && answers.count) {
+            r->status = fn(ctx, &answers.item[--answers.count]);
+        }
+        esp_arena_fini(&answers.arena);
+    }
+    return status;
+}
+
+static void memory_that_answers_backwards(void **state) {
+    (void)state;
+    struct esp_store *store = open_store("memory:", NULL);
+    inner = store->ops;
+    struct esp_store_ops backwards = *inner;
+    backwards.execute = execute_backwards;
+    store->ops = &backwards;
+    run_layouts(store, 15);
 }
 
 /* The null store keeps nothing; what emit gives must be what item_count says, however the
@@ -96,6 +146,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(memory_with_small_pages),
         cmocka_unit_test(memory_with_whole_pages),
         cmocka_unit_test(local_with_small_pages),
+        cmocka_unit_test(memory_that_answers_backwards),
         cmocka_unit_test(null_counts),
     };
     first_seed = argc > 1 ? strtoull(argv[1], NULL, 10) : first_seed;

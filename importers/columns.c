@@ -321,13 +321,6 @@ static enum esp_status put_set(const struct esp_column *column, enum esp_encoder
     return status;
 }
 
-static void put_string(struct esp_str value, struct esp_buf *out, uint32_t *size) {
-    ESP_BUF_LIT(out, "{\"S\":\"");
-    esp_text_put(out, value);
-    ESP_BUF_LIT(out, "\"}");
-    *size += (uint32_t)value.len;
-}
-
 /* A number only when its canonical form is the text itself: "007" and "1.0" stay text. */
 static bool put_inferred(struct esp_str value, struct esp_buf *out, uint32_t *size) {
     if (esp_str_eq(value, ESP_STR("true")) || esp_str_eq(value, ESP_STR("false"))) {
@@ -390,17 +383,21 @@ enum esp_status esp_column_put(const struct esp_column *column, struct esp_str v
     if (value.len > 2 * ESP_DATA_BYTES_MAX) {
         return esp_data_check(out, UINT32_MAX, err);
     }
-    esp_buf_put(out, column->json_prefix, column->json_prefix_len);
+    struct esp_str prefix = {column->json_prefix, column->json_prefix_len};
     *size += (uint32_t)column->name.len;
+    bool untyped = column->type[0] == 0;
+    if ((untyped && !infer) || (column->type[0] == 'S' && column->type[1] == 0)) {
+        esp_string_put(out, prefix, value);
+        *size += (uint32_t)value.len;
+        return esp_data_check(out, *size, err);
+    }
+    esp_buf_put_str(out, prefix);
     enum esp_status status = ESP_OK;
-    if (column->type[0] == 0) {
-        if (!infer || !put_inferred(value, out, size)) {
-            put_string(value, out, size);
-        }
-    } else if (column->type[0] == 'S' && column->type[1] == 0) {
-        put_string(value, out, size);
-    } else {
+    if (!untyped) {
         status = put_typed(column, value, out, size, err);
+    } else if (!put_inferred(value, out, size)) {
+        esp_string_put(out, ESP_STR(""), value);
+        *size += (uint32_t)value.len;
     }
     return status == ESP_OK ? esp_data_check(out, *size, err) : status;
 }

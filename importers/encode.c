@@ -102,36 +102,59 @@ static void put_with_escapes(struct esp_buf *out, struct esp_str text) {
     esp_buf_put(out, text.ptr + start, text.len - start);
 }
 
-void esp_text_put(struct esp_buf *out, struct esp_str text) {
-    if (out->cap - out->len < text.len && !esp_buf_reserve(out, text.len)) {
-        return;
-    }
-    /* Copy and look at once: most text needs no escape. */
-    if (text.len == 0) {
-        return;
-    }
-    char *to = out->ptr + out->len;
+/* Copy up to the first byte that may need an escape; most text needs none.  Returns how
+ * many bytes. */
+static inline size_t copy_plain(char *to, struct esp_str text) {
     size_t i = 0;
     for (; text.len - i >= 8; i += 8) {
         uint64_t word = load_word(text.ptr + i);
         if (has_escape(word)) {
-            break;
+            return i;
         }
         memcpy(to + i, &word, 8);
     }
-    if (text.len - i < 8) {
-        for (; i < text.len; i++) {
-            unsigned char c = (unsigned char)text.ptr[i];
-            if (c < 0x20 || c == '"' || c == '\\') {
-                break;
-            }
-            to[i] = (char)c;
+    for (; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        if (c < 0x20 || c == '"' || c == '\\') {
+            break;
         }
+        to[i] = (char)c;
     }
-    out->len += i;
-    if (i < text.len) {
-        put_with_escapes(out, (struct esp_str){text.ptr + i, text.len - i});
+    return i;
+}
+
+void esp_text_put(struct esp_buf *out, struct esp_str text) {
+    if (text.len == 0 || (out->cap - out->len < text.len && !esp_buf_reserve(out, text.len))) {
+        return;
     }
+    size_t plain = copy_plain(out->ptr + out->len, text);
+    out->len += plain;
+    if (plain < text.len) {
+        put_with_escapes(out, (struct esp_str){text.ptr + plain, text.len - plain});
+    }
+}
+
+void esp_string_put(struct esp_buf *out, struct esp_str before, struct esp_str text) {
+    static const char open[6] = "{\"S\":\"", close[2] = "\"}";
+    size_t need = before.len + text.len + sizeof open + sizeof close;
+    if (out->cap - out->len < need && !esp_buf_reserve(out, need)) {
+        return;
+    }
+    char *to = out->ptr + out->len;
+    memcpy(to, before.ptr, before.len);
+    to += before.len;
+    memcpy(to, open, sizeof open);
+    to += sizeof open;
+    size_t plain = copy_plain(to, text);
+    to += plain;
+    if (plain == text.len) {
+        memcpy(to, close, sizeof close);
+        out->len = (size_t)(to + sizeof close - out->ptr);
+        return;
+    }
+    out->len = (size_t)(to - out->ptr);
+    put_with_escapes(out, (struct esp_str){text.ptr + plain, text.len - plain});
+    esp_buf_put(out, close, sizeof close);
 }
 
 /* A whole number in canonical form that fits 64 bits, by far the most common kind. */
@@ -332,9 +355,7 @@ enum esp_status esp_encode_string(struct esp_encoder *e, struct esp_str text,
     }
     e->size += (uint32_t)text.len;
     if (!in_set(e)) {
-        ESP_BUF_LIT(e->out, "{\"S\":\"");
-        esp_text_put(e->out, text);
-        ESP_BUF_LIT(e->out, "\"}");
+        esp_string_put(e->out, ESP_STR(""), text);
         return ESP_OK;
     }
     size_t start = e->out->len;

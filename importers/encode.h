@@ -31,6 +31,8 @@ bool esp_utf8_check(struct esp_utf8 *state, struct esp_str bytes, int64_t *bad);
 
 /* Append `text`, which must be UTF-8, escaped as inside a JSON string (no quotes). */
 void esp_text_put(struct esp_buf *out, struct esp_str text);
+/* Append `before` as it is and `{"S":"..."}`: the hot path of every importer. */
+void esp_string_put(struct esp_buf *out, struct esp_str before, struct esp_str text);
 /* Append `{"N":"..."}` in canonical form and add the charged bytes to *size. */
 enum esp_status esp_number_put(struct esp_buf *out, struct esp_str text, uint32_t *size,
                                struct esp_error *err) ESP_MUST_CHECK;

@@ -1,6 +1,7 @@
 /*
  * JSON and JSON Lines: the first byte chooses options and the size of pieces, the rest is
- * the file.  Read whole and in pieces, it must make the same records and the same error.
+ * the file.  Read whole and in pieces, it must make the same records and fail at the same
+ * place (the sentence may differ: half a character is no character to yajl).
  */
 #include "importers/json_records.h"
 #include "tests/fuzz/records.h"
@@ -63,7 +64,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_require(pieces.count == whole.count && pieces.digest == whole.digest);
     fuzz_require(piece_err.line == err.line && piece_err.column == err.column &&
                  piece_err.byte_offset == err.byte_offset);
-    fuzz_require(strcmp(piece_err.message, err.message) == 0);
 
     status = read_lines(text, &options, &lines, &line_err);
     fuzz_check_end(status, &line_err, text.len);

@@ -328,7 +328,7 @@ static enum esp_status run(struct esp_cli *cli, void *options, char **operands, 
         status = esp_cli_read_source(cli, shared, operands, count, &job->forest, NULL);
     }
     if (status == ESP_OK) {
-        status = job->layout.ops->validate(&job->layout, job->forest, &cli->err);
+        status = esp_cli_validate(cli, &job->layout, job->forest, operands, count);
     }
     if (status == ESP_OK) {
         status = convert(job);

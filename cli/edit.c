@@ -48,12 +48,13 @@ static enum esp_status add_pair(struct payload *p, const char *pair) {
         name = esp_column_option_name(typed.ptr);
     }
     struct esp_column column;
-    enum esp_status status = esp_column_options_check(&types, &p->cli->err);
+    if (esp_column_options_check(&types, NULL) != ESP_OK) {
+        return esp_fail(&p->cli->err, ESP_ERR_USAGE,
+                        "--data %s: the type is none of S N BOOL NULL L M SS NS B", pair);
+    }
+    enum esp_status status = refuse_twice(p, name);
     if (status == ESP_OK) {
         status = esp_column_init(&column, &p->arena, name, &types, &p->cli->err);
-    }
-    if (status == ESP_OK) {
-        status = refuse_twice(p, name);
     }
     if (status == ESP_OK) {
         size_t before = p->text.len;

@@ -25,6 +25,7 @@ struct import {
     struct esp_forest *forest;
     uint64_t rows;
     struct esp_load_result result;
+    struct esp_cli_progress progress;
     /* refused items: called by one worker at a time */
     FILE *rejects;
     struct esp_buf reject_text;
@@ -83,6 +84,9 @@ static enum esp_status check_options(struct import *im) {
                           "--verify counts the whole table: it cannot be used with --if-exists "
                           "append");
     }
+    if (status == ESP_OK) {
+        status = esp_cli_progress_init(cli, &o->shared, &im->progress);
+    }
     return status;
 }
 
@@ -116,9 +120,9 @@ static enum esp_status rejects_open(struct import *im) {
         return ESP_OK;
     }
     im->rejects = fopen(path, "wb");
-    return im->rejects
-               ? ESP_OK
-               : esp_fail(&im->cli->err, ESP_ERR_IO, "cannot write %s: %s", path, strerror(errno));
+    return im->rejects ? ESP_OK
+                       : esp_fail(&im->cli->err, esp_cli_open_status(errno), "cannot write %s: %s",
+                                  path, strerror(errno));
 }
 
 static enum esp_status rejects_close(struct import *im) {
@@ -158,33 +162,25 @@ static enum esp_status judge(struct import *im, enum esp_status status) {
 static enum esp_status load_into(struct import *im, struct esp_store *store) {
     struct esp_cli *cli = im->cli;
     const struct import_options *o = im->options;
-    struct esp_cli_progress progress;
     struct esp_table *table = NULL;
     struct esp_load_options load = {.workers = (uint32_t)o->workers,
                                     .verify = o->verify,
                                     .on_refused = refuse,
                                     .on_refused_ctx = im};
-    enum esp_status status = esp_cli_progress_init(cli, &o->shared, &progress);
-    if (status == ESP_OK) {
-        status = esp_table_prepare(store, o->shared.table, &im->layout.schema,
-                                   (enum esp_if_exists)o->if_exists, &im->table_options, &cli->err);
-        if (status == ESP_ERR_EXISTS) {
-            cli->hint = "--if-exists append adds to it, --if-exists replace drops it first";
-        }
+    enum esp_status status =
+        esp_table_prepare(store, o->shared.table, &im->layout.schema,
+                          (enum esp_if_exists)o->if_exists, &im->table_options, &cli->err);
+    if (status == ESP_ERR_EXISTS) {
+        cli->hint = "--if-exists append adds to it, --if-exists replace drops it first";
     }
     if (status == ESP_OK) {
         status = esp_table_open(store, o->shared.table, &im->layout.schema, &table, &cli->err);
     }
     if (status == ESP_OK) {
-        status = rejects_open(im);
-    }
-    if (status == ESP_OK) {
         status = esp_load_run(im->forest, &im->layout, table, &load, esp_cli_catch_signals(),
-                              esp_cli_progress_load, &progress, &im->result, &cli->err);
-        esp_cli_progress_end(&progress);
-        enum esp_status closed = rejects_close(im);
+                              esp_cli_progress_load, &im->progress, &im->result, &cli->err);
+        esp_cli_progress_end(&im->progress);
         status = judge(im, status);
-        status = status == ESP_OK ? closed : status;
     }
     esp_table_close(table);
     return status;
@@ -192,13 +188,17 @@ static enum esp_status load_into(struct import *im, struct esp_store *store) {
 
 static enum esp_status load(struct import *im) {
     struct esp_store *store;
-    enum esp_status status =
-        esp_cli_store_open(im->cli, &im->options->shared, im->options->to, &store);
+    enum esp_status status = rejects_open(im);
+    if (status != ESP_OK) {
+        return status;
+    }
+    status = esp_cli_store_open(im->cli, &im->options->shared, im->options->to, &store);
     if (status == ESP_OK) {
         status = load_into(im, store);
         esp_store_close(store);
     }
-    return status;
+    enum esp_status closed = rejects_close(im);
+    return status == ESP_OK ? closed : status;
 }
 
 static enum esp_status quote(struct import *im) {
@@ -312,7 +312,7 @@ static enum esp_status run(struct esp_cli *cli, void *options, char **operands, 
             esp_cli_read_source(cli, &im.options->shared, operands, count, &im.forest, &im.rows);
     }
     if (status == ESP_OK) {
-        status = im.layout.ops->validate(&im.layout, im.forest, &cli->err);
+        status = esp_cli_validate(cli, &im.layout, im.forest, operands, count);
     }
     if (status == ESP_OK) {
         status = im.options->dry_run ? quote(&im) : load(&im);

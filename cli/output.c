@@ -1,5 +1,7 @@
 #include "cli/output.h"
 
+#include "cli/shared.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +12,7 @@ static enum esp_status fail(struct esp_output *out, const char *what) {
     struct esp_error *err = &out->cli->err;
     int number = errno;
     enum esp_status status =
-        esp_fail(err, ESP_ERR_IO, "cannot %s %s: %s", what,
+        esp_fail(err, esp_cli_open_status(number), "cannot %s %s: %s", what,
                  strcmp(out->path, "-") == 0 ? "stdout" : out->path, strerror(number));
     err->os_errno = number;
     return status;

@@ -56,11 +56,41 @@ enum esp_status esp_cli_require(struct esp_cli *cli, const char *value, const ch
 
 /* --- opening -------------------------------------------------------------------- */
 
+enum esp_status esp_cli_open_status(int number) {
+    switch (number) {
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case EACCES:
+    case ENAMETOOLONG:
+        return ESP_ERR_INPUT;
+    default:
+        return ESP_ERR_IO;
+    }
+}
+
+/* A line without its file is of little use; which file it was is known when there is one. */
+static void name_source(struct esp_cli *cli, char **paths, size_t count) {
+    struct esp_error *err = &cli->err;
+    if (count == 1 && err->line && !err->source[0]) {
+        snprintf(err->source, sizeof err->source, "%s", paths[0]);
+    }
+}
+
 enum esp_status esp_cli_read_source(struct esp_cli *cli, const struct esp_cli_options *options,
                                     char **paths, size_t count, struct esp_forest **forest,
                                     uint64_t *rows) {
-    return esp_import_files((const char *const *)paths, count, &options->source, cli->alloc, forest,
-                            rows, &cli->err);
+    enum esp_status status = esp_import_files((const char *const *)paths, count, &options->source,
+                                              cli->alloc, forest, rows, &cli->err);
+    name_source(cli, paths, count);
+    return status == ESP_ERR_IO ? esp_cli_open_status(cli->err.os_errno) : status;
+}
+
+enum esp_status esp_cli_validate(struct esp_cli *cli, const struct esp_layout *layout,
+                                 const struct esp_forest *forest, char **paths, size_t count) {
+    enum esp_status status = layout->ops->validate(layout, forest, &cli->err);
+    name_source(cli, paths, count);
+    return status;
 }
 
 static const char *layout_name(size_t i) {

@@ -41,6 +41,13 @@ enum esp_status esp_cli_require(struct esp_cli *cli, const char *value,
 enum esp_status esp_cli_read_source(struct esp_cli *cli, const struct esp_cli_options *options,
                                     char **paths, size_t count, struct esp_forest **forest,
                                     uint64_t *rows) ESP_MUST_CHECK;
+/* Validate a forest for a layout: as layout->ops->validate, with the file named. */
+enum esp_status esp_cli_validate(struct esp_cli *cli, const struct esp_layout *layout,
+                                 const struct esp_forest *forest, char **paths,
+                                 size_t count) ESP_MUST_CHECK;
+/* What an errno of opening a file by a name the user gave means: ERR_INPUT when another name
+ * is needed, else ERR_IO. */
+enum esp_status esp_cli_open_status(int number);
 /* A layout by name with the --set options given; ERR_USAGE proposes the nearest name. */
 enum esp_status esp_cli_layout_open(struct esp_cli *cli, const char *name,
                                     const struct esp_strings *sets,

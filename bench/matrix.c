@@ -501,7 +501,7 @@ void esp_matrix_put_assumptions(const struct esp_plan_result *p, struct esp_buf 
         out,
         "The rate is even over the month of 730 hours; operations meet nodes as the "
         "sample did.\nProvisioned capacity is the mean plus %g %%, whole units, at least 1 "
-        "for the table and for each index; no free units are taken off.\n",
+        "for the table and each index;\n  no free units are taken off.\n",
         p->options.headroom_percent);
     ESP_BUF_LIT(out, "Writes fall on partition keys as the load's write units did, reads in "
                      "proportion to the bytes stored under a key.\n");

@@ -57,7 +57,7 @@ static enum esp_status compare(const struct esp_comparison *c, struct esp_buf *o
 
 static enum esp_status plan(const struct esp_plan_result *p, struct esp_buf *out) {
     esp_matrix_put_source(p->comparison, out);
-    esp_buf_printf(out, "\nworkload %s: %g operations a second: ", p->workload.name,
+    esp_buf_printf(out, "\nworkload %s: %g operations a second\n  ", p->workload.name,
                    p->workload.rate_per_second);
     esp_matrix_put_mix(&p->workload, out);
     ESP_BUF_LIT(out, "\nmeasured in ");

@@ -37,7 +37,7 @@ struct bulk_table {
     bool loading;
     uint64_t next_run;
     atomic_size_t memory; /* bytes of all runs */
-    size_t limit;
+    size_t limit, commit_bytes;
 };
 
 /* Of one thread, but for `puts` and, under the table's lock, the links. */
@@ -70,6 +70,7 @@ enum esp_status bulk_table_new(struct engine_table *table, struct bulk_table **o
     b->table = table;
     b->alloc = alloc;
     b->limit = MEMORY_BYTES;
+    b->commit_bytes = COMMIT_BYTES;
     pthread_mutex_init(&b->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -86,9 +87,10 @@ void bulk_table_free(struct bulk_table *b) {
     }
 }
 
-void esp_bulk_limit(struct esp_table *table, size_t bytes) {
+void esp_bulk_limit(struct esp_table *table, size_t memory_bytes, size_t commit_bytes) {
     struct engine_table *t = table->impl;
-    t->bulk->limit = bytes;
+    t->bulk->limit = memory_bytes;
+    t->bulk->commit_bytes = commit_bytes;
 }
 
 static struct bulk_session *session_new(struct bulk_table *bulk) {
@@ -382,7 +384,7 @@ static bool is_dead(const struct load *l, uint64_t sequence) {
 
 static enum esp_status append(struct load *l, struct esp_str key, struct esp_str record) {
     struct esp_kv_session *kv = l->e->kv;
-    if (l->in_parts && l->bytes >= COMMIT_BYTES) {
+    if (l->in_parts && l->bytes >= l->e->table->bulk->commit_bytes) {
         enum esp_status status = l->ops->commit(kv, l->err);
         if (status == ESP_OK) {
             status = l->ops->begin(kv, ESP_KV_WRITE, l->err);
@@ -503,7 +505,7 @@ static enum esp_status upsert(struct engine_session *e, struct esp_str key, stru
 static enum esp_status upsert_held(struct load *l) {
     struct engine_session *e = l->e;
     struct esp_str old;
-    if (l->bytes >= COMMIT_BYTES) {
+    if (l->bytes >= l->e->table->bulk->commit_bytes) {
         enum esp_status status = engine_commit(e, l->err);
         if (status == ESP_OK) {
             status = engine_begin(e, ESP_KV_WRITE, l->err);
@@ -657,7 +659,7 @@ static enum esp_status load_runs(struct engine_session *e, struct bulk_run *runs
     enum esp_status status = engine_begin(e, ESP_KV_WRITE, err);
     if (status == ESP_OK && e->state.items) {
         status = upsert_all(&l);
-    } else if (status == ESP_OK && bytes_of(runs) <= COMMIT_BYTES) {
+    } else if (status == ESP_OK && bytes_of(runs) <= e->table->bulk->commit_bytes) {
         status = append_to_table(&l);
     } else if (status == ESP_OK) {
         l.ops->end(e->kv);

@@ -21,7 +21,8 @@ enum esp_status bulk_table_new(struct engine_table *table, struct bulk_table **o
 void bulk_table_free(struct bulk_table *bulk); /* NULL is fine */
 /* Drops what was not flushed.  NULL is fine. */
 void bulk_session_free(struct bulk_session *bulk);
-/* Bytes that the runs of a table may take in memory before they are spilled; for tests. */
-void esp_bulk_limit(struct esp_table *table, size_t bytes);
+/* For tests: how many bytes the runs of a table may take in memory before they are spilled,
+ * and how many a commit may have. */
+void esp_bulk_limit(struct esp_table *table, size_t memory_bytes, size_t commit_bytes);
 
 #endif

@@ -189,7 +189,8 @@ enum {
     RADIX_BITS = 11,
     RADIX_PASSES = 6,
     RADIX_BUCKETS = 1 << RADIX_BITS,
-    INSERTION_COUNT_MAX = 16,
+    INSERTION_COUNT_MAX = 24,
+    PREFETCH_ENTRIES = 16, /* sorted order is no order of memory */
 };
 
 /* Entries that agree on all bytes in front of `depth`. */
@@ -204,30 +205,42 @@ struct sorter {
     size_t stack_count, stack_cap;
 };
 
-static int compare_keys(const struct bulk_run *run, uint32_t a, uint32_t b) {
-    struct block x = block_at(run, a), y = block_at(run, b);
-    int order =
-        esp_str_cmp((struct esp_str){x.bytes, x.key_len}, (struct esp_str){y.bytes, y.key_len});
-    return order ? order : (a > b) - (a < b);
+/* Keys that agree on the bytes in front of `depth`; equal ones in the order they were put. */
+static int compare_from(const struct bulk_run *run, const struct bulk_sort *a,
+                        const struct bulk_sort *b, size_t depth) {
+    struct block x = block_at(run, a->ref), y = block_at(run, b->ref);
+    size_t skip = depth < x.key_len ? depth : x.key_len;
+    skip = skip < y.key_len ? skip : y.key_len;
+    int order = esp_str_cmp((struct esp_str){x.bytes + skip, x.key_len - skip},
+                            (struct esp_str){y.bytes + skip, y.key_len - skip});
+    return order ? order : (a->ref > b->ref) - (a->ref < b->ref);
 }
 
-static int compare_sorts(const void *a, const void *b, void *run) {
-    const struct bulk_sort *x = a, *y = b;
-    if (x->head != y->head) {
-        return x->head < y->head ? -1 : 1;
-    }
-    return compare_keys(run, x->ref, y->ref);
+static int compare_wholly(const void *a, const void *b, void *run) {
+    return compare_from(run, a, b, 0);
 }
 
-static void insertion_sort(struct bulk_run *run, struct bulk_sort *sort, size_t count) {
+/* A few that agree in front of `depth`, with their heads from there on. */
+static void insertion_sort(struct bulk_run *run, struct bulk_sort *sort, size_t count,
+                           size_t depth) {
     for (size_t i = 1; i < count; i++) {
         struct bulk_sort moving = sort[i];
         size_t k = i;
-        for (; k > 0 && compare_sorts(&sort[k - 1], &moving, run) > 0; k--) {
-            sort[k] = sort[k - 1];
+        for (; k > 0; k--) {
+            const struct bulk_sort *before = &sort[k - 1];
+            if (before->head < moving.head ||
+                (before->head == moving.head && compare_from(run, before, &moving, depth) < 0)) {
+                break;
+            }
+            sort[k] = *before;
         }
         sort[k] = moving;
     }
+}
+
+static int compare_heads(const void *a, const void *b) {
+    const struct bulk_sort *x = a, *y = b;
+    return (x->head > y->head) - (x->head < y->head);
 }
 
 /* By `head`, stable, skipping digits in which all agree. */
@@ -281,6 +294,9 @@ static bool push(struct sorter *s, size_t begin, size_t count, size_t depth) {
 static bool deepen(const struct bulk_run *run, struct bulk_sort *sort, size_t count, size_t depth) {
     bool more = false;
     for (size_t i = 0; i < count; i++) {
+        if (i + PREFETCH_ENTRIES < count) {
+            __builtin_prefetch(address_of(run, sort[i + PREFETCH_ENTRIES].ref) + depth);
+        }
         struct block block = block_at(run, sort[i].ref);
         sort[i].head = head_at(block.bytes, block.key_len, depth);
         more |= block.key_len > depth;
@@ -288,28 +304,33 @@ static bool deepen(const struct bulk_run *run, struct bulk_sort *sort, size_t co
     return more;
 }
 
-/* Sort a range by its heads and push what agrees in them. */
+/* Sort a range by its heads; what agrees in them is sorted at once when it is little, else
+ * pushed. */
 static bool sort_range(struct sorter *s, struct bulk_sort *all, struct sort_range range) {
     struct bulk_sort *sort = all + range.begin;
     if (range.depth > DEPTH_FIRST && !deepen(s->run, sort, range.count, range.depth)) {
         /* zeros at their ends at most: the shorter one is first, then the earlier put */
-        qsort_r(sort, range.count, sizeof *sort, compare_sorts, s->run);
+        qsort_r(sort, range.count, sizeof *sort, compare_wholly, s->run);
+        return true;
+    }
+    if (range.count <= INSERTION_COUNT_MAX) {
+        insertion_sort(s->run, sort, range.count, range.depth);
         return true;
     }
     if (range.count < RADIX_COUNT_MIN) {
-        if (range.count <= INSERTION_COUNT_MAX) {
-            insertion_sort(s->run, sort, range.count);
-        } else {
-            qsort_r(sort, range.count, sizeof *sort, compare_sorts, s->run);
-        }
-        return true;
+        qsort(sort, range.count, sizeof *sort, compare_heads);
+    } else {
+        radix_sort(sort, range.count, s->scratch);
     }
-    radix_sort(sort, range.count, s->scratch);
     for (size_t i = 0, k; i < range.count; i = k) {
         for (k = i + 1; k < range.count && sort[k].head == sort[i].head; k++) {
         }
-        if (k - i > 1 && !push(s, range.begin + i, k - i, range.depth + sizeof sort->head)) {
-            return false;
+        if (k - i > INSERTION_COUNT_MAX) {
+            if (!push(s, range.begin + i, k - i, range.depth + sizeof sort->head)) {
+                return false;
+            }
+        } else if (k - i > 1) {
+            insertion_sort(s->run, sort + i, k - i, range.depth);
         }
     }
     return true;
@@ -501,7 +522,26 @@ static enum esp_status advance_file(struct source *s, struct esp_error *err) {
     return ESP_OK;
 }
 
-enum { PREFETCH_ENTRIES = 8 }; /* sorted order is no order of memory */
+/* What comes into use later: first where the blocks are, half way on what they have. */
+static void prefetch(const struct source *s) {
+    enum { LINE_BYTES = 64 };
+    if (s->at + PREFETCH_ENTRIES < s->list->count) {
+        __builtin_prefetch(address_of(s->run, s->list->sort[s->at + PREFETCH_ENTRIES].ref));
+    }
+    if (s->at + PREFETCH_ENTRIES / 2 < s->list->count) {
+        uint32_t ref = s->list->sort[s->at + PREFETCH_ENTRIES / 2].ref;
+        struct block block = block_at(s->run, ref);
+        const char *at = block.bytes;
+        size_t bytes = block.key_len + block.record_len;
+        if (block.record_len == 0) { /* an entry: the record is the item's */
+            at = address_of(s->run, block.item_ref);
+            bytes = 4 * LINE_BYTES; /* of it, its length is not known yet */
+        }
+        for (size_t i = 0; i < bytes && i < 8 * LINE_BYTES; i += LINE_BYTES) {
+            __builtin_prefetch(at + i);
+        }
+    }
+}
 
 static enum esp_status advance(struct source *s, struct esp_error *err) {
     if (s->run->fd >= 0) {
@@ -510,9 +550,7 @@ static enum esp_status advance(struct source *s, struct esp_error *err) {
     if (s->at == s->list->count) {
         return ESP_STOP;
     }
-    if (s->at + PREFETCH_ENTRIES < s->list->count) {
-        __builtin_prefetch(address_of(s->run, s->list->sort[s->at + PREFETCH_ENTRIES].ref));
-    }
+    prefetch(s);
     s->pair = pair_at(s->run, s->list->sort[s->at++].ref);
     return ESP_OK;
 }

@@ -31,6 +31,9 @@ static void line_breaks_marks_and_blank_lines(void **state) {
                   "OK\n");
     /* The mark is no part of a quoted first name either. */
     assert_import("csv", NULL, "\xef\xbb\xbf\"id\",\"parent\"\na,\n", "2 a< 0 {}\nOK\n");
+    /* Separators that are blanks are no padding. */
+    assert_import("csv", NULL, "id\tparent\tt\na\t\t x \n \t\t\nb\ta\t\n",
+                  "2 a< 2 {\"t\":{\"S\":\"x\"}}\nERR_INPUT 3:1 19 the id is empty\n");
     /* A header of several lines. */
     assert_import("csv", NULL, "id,\"parent\",\"a\nb\"\nx,,1\n",
                   "3 x< 4 {\"a\\nb\":{\"S\":\"1\"}}\nOK\n");
@@ -142,6 +145,50 @@ static void edges_of_buffers(void **state) {
     esp_buf_fini(&expected);
 }
 
+/* Lines without a quote do not go through libcsv: the same cells in quotes, which do, must
+ * make the same records. */
+static void plain_lines_are_as_quoted_ones(void **state) {
+    (void)state;
+    static const char *const cells[] = {
+        "", "x", "a b", "  a", "b  ", " \t ", "\xe6\xbc\xa2", "\\ \x01 ", "long enough for words",
+        ";"};
+    enum { CELLS = sizeof cells / sizeof *cells };
+    static const char *const ends[] = {"\n", "\r\n", "\n \n", "\r\n\r\n"};
+    struct esp_buf plain, quoted;
+    esp_buf_init(&plain, &esp_alloc_libc, SIZE_MAX);
+    esp_buf_init(&quoted, &esp_alloc_libc, SIZE_MAX);
+    esp_buf_put_str(&plain, ESP_STR("id,parent,a,b,c\n"));
+    esp_buf_put_str(&quoted, ESP_STR("id,parent,a,b,c\n"));
+    for (unsigned i = 0; i < CELLS * CELLS * CELLS; i++) {
+        const char *cell[3] = {cells[i % CELLS], cells[i / CELLS % CELLS],
+                               cells[i / CELLS / CELLS]};
+        esp_buf_printf(&plain, "  i%u ,%s", i, i ? "i0" : "");
+        esp_buf_printf(&quoted, "\"i%u\",\"%s\"", i, i ? "i0" : "");
+        for (int k = 0; k < 3; k++) {
+            struct esp_str trimmed = esp_str_from(cell[k]);
+            while (trimmed.len && strchr(" \t", trimmed.ptr[0])) {
+                trimmed.ptr++;
+                trimmed.len--;
+            }
+            while (trimmed.len && strchr(" \t", trimmed.ptr[trimmed.len - 1])) {
+                trimmed.len--;
+            }
+            esp_buf_printf(&plain, ",%s", cell[k]);
+            esp_buf_printf(&quoted, ",\"%.*s\"", ESP_FMT(trimmed));
+        }
+        esp_buf_put_str(&plain, esp_str_from(ends[i % 4]));
+        esp_buf_put_str(&quoted, esp_str_from(ends[i % 4]));
+    }
+    char *a = import_dump("csv", plain.ptr, plain.len, NULL);
+    char *b = import_dump("csv", quoted.ptr, quoted.len, NULL);
+    assert_string_equal(a, b);
+    assert_non_null(strstr(a, " i999<i0 "));
+    free(a);
+    free(b);
+    esp_buf_fini(&plain);
+    esp_buf_fini(&quoted);
+}
+
 static enum esp_status stop_at_second(void *ctx, const struct esp_record *record,
                                       struct esp_error *err) {
     (void)record;
@@ -175,6 +222,7 @@ int main(void) {
         cmocka_unit_test(inference_loses_nothing),
         cmocka_unit_test(errors_know_their_byte),
         cmocka_unit_test(edges_of_buffers),
+        cmocka_unit_test(plain_lines_are_as_quoted_ones),
         cmocka_unit_test(what_emit_says_ends_the_import),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -314,8 +314,14 @@ enum esp_status esp_load_run(const struct esp_forest *forest, const struct esp_l
     result->elapsed_ns = esp_now_ns(clock) - load.started_ns;
     if (options->verify && !options->dry_run && result->items_left == 0 &&
         (status == ESP_OK || status == ESP_ERR_REFUSED)) {
-        enum esp_status counted = verify(&load, result, err);
-        status = status == ESP_OK ? counted : status;
+        struct esp_error local = ESP_ERROR_INIT;
+        enum esp_status counted = verify(&load, result, &local);
+        if (counted != ESP_OK) { /* worse than items refused */
+            status = counted;
+            if (err) {
+                *err = local;
+            }
+        }
     }
     return status;
 }

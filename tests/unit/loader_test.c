@@ -335,6 +335,10 @@ static void a_scan_that_counts_otherwise_is_a_failure(void **state) {
     assert_int_equal(o.result.verified, 0);
     assert_int_equal(o.result.items_counted, NODES + 1);
     assert_string_equal(o.err.message, "table t holds 3001 items, 3000 were written");
+    struct fake refusing = {.refuse_every = 10, .scanned_more = 1}; /* the worse of the two */
+    o = run(&refusing, "path", (struct esp_load_options){.verify = true}, NULL, NULL);
+    assert_status(ESP_ERR_INTERNAL, o.status);
+    assert_string_equal(o.err.message, "table t holds 2701 items, 2700 were written");
 }
 
 static void a_worker_without_a_session_ends_it(void **state) {

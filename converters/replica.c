@@ -738,28 +738,53 @@ static enum esp_status remove_page(void *ctx, struct esp_item *rows, size_t n,
     return status == ESP_OK ? esp_writes_flush(&m->writes) : status;
 }
 
+/* The node's own rows but the one for itself: as read, because a torn remove may have taken
+ * some already, or as the key tells. */
+static enum esp_status remove_own_rows(struct move *m, struct esp_str id,
+                                       const struct esp_item_list *rows) {
+    const struct esp_schema *schema = &m->access->layout->schema;
+    enum esp_status status = ESP_OK;
+    for (uint32_t i = 0; status == ESP_OK && rows && i < rows->count; i++) {
+        struct esp_write write = {.kind = ESP_DELETE, .item = rows->item[i], .old = &rows->item[i]};
+        if (esp_item_number(&rows->item[i], DISTANCE, 0) > 0) {
+            status = esp_writes_add(&m->writes, &write);
+        }
+    }
+    for (uint32_t i = 0; status == ESP_OK && !rows && i < m->from.count; i++) {
+        struct esp_write write = {.kind = ESP_DELETE,
+                                  .item = esp_item_key(schema, id, (int64_t)i + 1)};
+        status = esp_writes_add(&m->writes, &write);
+    }
+    return status == ESP_OK ? esp_writes_flush(&m->writes) : status;
+}
+
 static enum esp_status op_remove(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                                  void *ctx) {
     (void)fn, (void)ctx;
     struct move m = {.access = a};
+    struct esp_item_list rows = {0};
     struct esp_query q = window_query(args->at.id, 1, UINT32_MAX);
-    enum esp_status status = key_at(a, &args->at, &m.from);
+    bool by_key = args->at.key != NULL;
+    enum esp_status status = ESP_OK;
+    if (by_key) {
+        m.from = *(const struct chain_key *)args->at.key;
+    } else {
+        status = read_rows(a, args->at.id, &rows);
+        if (status == ESP_OK) {
+            status = chain_of(a, rows.item, rows.count, &m.from);
+        }
+    }
     if (status == ESP_OK) {
         status = esp_writes_init(&m.writes, a, ESP_WRITES_MAX);
     }
     if (status == ESP_OK) {
         status = esp_access_pages(a, &q, remove_page, &m);
     }
-    for (uint32_t i = 0; status == ESP_OK && i < m.from.count; i++) {
-        struct esp_write write = {
-            .kind = ESP_DELETE,
-            .item = esp_item_key(&a->layout->schema, args->at.id, (int64_t)i + 1)};
-        status = esp_writes_add(&m.writes, &write);
-    }
     if (status == ESP_OK) {
-        status = esp_writes_flush(&m.writes);
+        status = remove_own_rows(&m, args->at.id, by_key ? NULL : &rows);
     }
-    return status == ESP_OK ? esp_access_delete(a, NULL, args->at.id, NULL) : status;
+    return status == ESP_OK ? esp_access_delete(a, NULL, args->at.id, by_key ? NULL : &rows.item[0])
+                            : status;
 }
 
 /* --- check ------------------------------------------------------------------------ */

@@ -12,12 +12,15 @@ static enum esp_status put_item(void *ctx, const struct esp_item *item) {
     return esp_session_bulk_put(t->session, item, &t->err);
 }
 
-/* In several ranges, so that emit starts in the middle of trees too. */
+/* In several ranges, the last one first: emit starts in the middle of trees, and finds nothing
+ * useful in scratch from the range before. */
 static void load(struct suite_table *t, const struct esp_forest *f) {
     uint32_t step = f->count > 6 ? f->count / 3 : f->count;
     uint64_t planned = 0;
-    for (esp_node v = 0; v < f->count; v += step) {
-        uint32_t n = f->count - v < step ? f->count - v : step;
+    for (esp_node end = f->count; end > 0;) {
+        uint32_t n = end < step ? end : step;
+        esp_node v = end - n;
+        end = v;
         esp_arena_reset(&t->scratch);
         assert_ok(t->layout->ops->emit(t->layout, f, v, n, &t->scratch, put_item, t), &t->err);
         planned += t->layout->ops->item_count(t->layout, f, v, n);

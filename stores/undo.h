@@ -3,7 +3,8 @@
 /*
  * Undo for one session: while it is on, the image of every item is read before it is
  * written, and rollback puts all of them back.  Neither is metered.  The bench uses it
- * so that each sampled write starts from the same table, on any store.
+ * so that each sampled write starts from the same table, on any store.  The bulk stream is
+ * not recorded: it is for loads, which are undone by dropping the table.
  *
  * A store with trials (esp_store_ops.trial_begin) needs no images: everything is one
  * transaction, which rollback takes back.  Nothing of it is committed until then, so

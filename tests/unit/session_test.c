@@ -576,6 +576,41 @@ static void undo_accounts_its_time(void **state) {
     assert_true(esp_undo_overhead_ns(session) == 0);
 }
 
+static char trial_calls[32];
+
+static enum esp_status trial_begin(struct esp_session *s, struct esp_error *err) {
+    (void)s, (void)err;
+    trial_calls[strlen(trial_calls)] = 'b';
+    return ESP_OK;
+}
+
+static enum esp_status trial_end(struct esp_session *s, bool keep, struct esp_error *err) {
+    (void)s, (void)err;
+    trial_calls[strlen(trial_calls)] = keep ? 'k' : 'r';
+    return ESP_OK;
+}
+
+/* A store that can take writes back itself is not asked for images. */
+static void undo_by_trials_reads_nothing(void **state) {
+    (void)state;
+    static struct esp_store_ops trying;
+    trying = ops;
+    trying.trial_begin = trial_begin;
+    trying.trial_end = trial_end;
+    store.ops = &trying;
+    memset(trial_calls, 0, sizeof trial_calls);
+    fill_writes(5, ESP_PUT);
+    assert_status(ESP_OK, esp_undo_begin(session, NULL));
+    assert_status(ESP_OK, esp_session_write(session, writes, 5, NULL, NULL));
+    assert_status(ESP_OK, esp_undo_rollback(session, NULL));
+    assert_int_equal(session->usage.requests, 1);
+    assert_int_equal(script.logged, 1);
+    assert_status(ESP_OK, esp_undo_begin(session, NULL)); /* from here on: what was, stays */
+    esp_undo_end(session);
+    esp_undo_end(session);
+    assert_string_equal(trial_calls, "brbkbk");
+}
+
 /* --- cursors ------------------------------------------------------------------------ */
 
 static void cursors_hold_their_keys(void **state) {
@@ -619,6 +654,7 @@ int main(void) {
         TEST(undo_puts_everything_back),
         TEST(undo_that_cannot_read_does_not_write),
         TEST(undo_accounts_its_time),
+        TEST(undo_by_trials_reads_nothing),
         TEST(cursors_hold_their_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,9 @@ static enum esp_status execute_torn(struct esp_session *session, struct esp_requ
 static struct esp_args args_of(enum esp_op op) {
     static const char data[] = "\"name\":{\"S\":\"another\"}";
     struct esp_args args = {.at.id = ESP_STR("d"), .to.id = ESP_STR("c")};
-    if (op == ESP_OP_INSERT || op == ESP_OP_UPDATE) {
+    if (op == ESP_OP_REMOVE) {
+        args.at.id = ESP_STR("V"); /* two levels below it */
+    } else if (op == ESP_OP_INSERT || op == ESP_OP_UPDATE) {
         args.id = ESP_STR("new");
         args.data = (struct esp_data){data, sizeof data - 1, 11};
     }
@@ -71,7 +73,6 @@ static bool tear(struct esp_store *store, const struct esp_layout *layout,
     esp_error_clear(&t.err);
     assert_ok(layout->ops->check(&t.access, count_finding, &findings), &t.err);
     if (op == ESP_OP_REMOVE) {
-        args = (struct esp_args){.at.id = ESP_STR("d")};
         assert_int_equal(esp_operate(&t.access, op, &args, ignore_node, NULL),
                          status == ESP_OK ? ESP_ERR_NOT_FOUND : ESP_OK);
         esp_error_clear(&t.err);

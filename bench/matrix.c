@@ -1,5 +1,6 @@
 #include "bench/matrix.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static const struct {
@@ -14,8 +15,10 @@ static const struct {
     [ESP_MATRIX_WRITES_TAIL] = {"Writes: tail",
                                 "99th percentile of write units | mean items written"},
     [ESP_MATRIX_MONEY] = {"Money", "USD for a million operations, on demand"},
-    [ESP_MATRIX_LATENCY] =
-        {"Latency", "microseconds in this store: median / 99th percentile, (modelled median)"},
+    [ESP_MATRIX_LATENCY] = {"Latency", "microseconds in this store, median / 99th percentile"},
+    [ESP_MATRIX_BILLED] =
+        {"Billed otherwise",
+         "mean units as the endpoint reports them, where they are not the computed ones"},
     [ESP_MATRIX_HOT] = {"Hottest partition keys", "write units of the load that fall on one key"},
 };
 
@@ -64,6 +67,12 @@ static const char *format_p99(char out[ESP_TEXT_MAX], const struct esp_figure *f
     return esp_text_figure(out, figure->p99);
 }
 
+static bool billed_alike(const struct esp_op_result *r) {
+    const double tolerance = 1e-9;
+    return fabs(r->read_units.mean - r->read_units_billed.mean) < tolerance &&
+           fabs(r->write_units.mean - r->write_units_billed.mean) < tolerance;
+}
+
 static void add_cell(struct esp_grid *grid, enum esp_matrix matrix, bool best,
                      const struct esp_comparison *c, const struct esp_op_result *r) {
     char a[ESP_TEXT_MAX], b[ESP_TEXT_MAX], d[ESP_TEXT_MAX], trips[2 * ESP_TEXT_MAX];
@@ -88,6 +97,14 @@ static void add_cell(struct esp_grid *grid, enum esp_matrix matrix, bool best,
         break;
     case ESP_MATRIX_MONEY:
         esp_grid_add(grid, best, "%s", esp_text_usd(a, r->usd_per_million));
+        break;
+    case ESP_MATRIX_BILLED:
+        if (billed_alike(r)) {
+            esp_grid_add(grid, false, "=");
+        } else {
+            esp_grid_add(grid, false, "%sw %sr", esp_text_figure(a, r->write_units_billed.mean),
+                         esp_text_figure(b, r->read_units_billed.mean));
+        }
         break;
     default: /* ESP_MATRIX_LATENCY */
         if (c->remote) {
@@ -124,7 +141,15 @@ static bool is_best(const struct esp_comparison *c, int op, size_t position) {
     return beats_one;
 }
 
-static bool in_matrix(enum esp_matrix matrix, int op) {
+static bool billed_otherwise(const struct esp_comparison *c, int op) {
+    bool otherwise = false;
+    for (size_t i = 0; c->billed && i < layouts(c); i++) {
+        otherwise = otherwise || !billed_alike(&c->layout[i].op[op]);
+    }
+    return otherwise;
+}
+
+static bool in_matrix(const struct esp_comparison *c, enum esp_matrix matrix, int op) {
     bool write = esp_op_info[op].write;
     switch (matrix) {
     case ESP_MATRIX_READS:
@@ -133,6 +158,8 @@ static bool in_matrix(enum esp_matrix matrix, int op) {
     case ESP_MATRIX_WRITES:
     case ESP_MATRIX_WRITES_TAIL:
         return write;
+    case ESP_MATRIX_BILLED:
+        return billed_otherwise(c, op);
     default:
         return true;
     }
@@ -146,7 +173,7 @@ static void fill_operations(const struct esp_comparison *c, enum esp_matrix matr
                             struct esp_grid *grid) {
     add_heading(grid, c, "");
     for (int op = 0; op < ESP_OP_COUNT_ALL; op++) {
-        if (!in_matrix(matrix, op) || !measured(c, op)) {
+        if (!in_matrix(c, matrix, op) || !measured(c, op)) {
             continue;
         }
         esp_grid_add(grid, false, "%s", esp_op_info[op].name);
@@ -280,7 +307,7 @@ bool esp_matrix_present(const struct esp_comparison *c, enum esp_matrix matrix) 
         return true;
     }
     for (int op = 0; op < ESP_OP_COUNT_ALL; op++) {
-        if (in_matrix(matrix, op) && measured(c, op)) {
+        if (in_matrix(c, matrix, op) && measured(c, op)) {
             return true;
         }
     }

@@ -15,6 +15,7 @@ enum esp_matrix {
     ESP_MATRIX_WRITES_TAIL, /* p99 write units | items read > written */
     ESP_MATRIX_MONEY,       /* USD a million operations */
     ESP_MATRIX_LATENCY,     /* p50 / p99 measured, (modelled) */
+    ESP_MATRIX_BILLED,      /* where the endpoint's own units are others */
     ESP_MATRIX_HOT,         /* a row for each table and index */
     ESP_MATRIX_COUNT
 };

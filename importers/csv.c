@@ -324,15 +324,15 @@ static void on_row(int terminator, void *ctx) {
         return;
     }
     struct esp_str id = esp_buf_str(&run->id);
-    if (run->field != run->count) {
+    if (run->id.failed || run->parent.failed) {
+        fail_field(run, 0, esp_fail_nomem(run->err));
+    } else if (run->field != run->count) {
         fail_field(run, run->field < run->count ? SIZE_MAX : run->count,
                    esp_fail(run->err, ESP_ERR_INPUT,
                             "the row has %zu fields, but the header has %zu columns", run->field,
                             run->count));
     } else if (id.len == 0) {
         fail_field(run, run->id_column, esp_id_check(id, "id", run->err));
-    } else if (run->id.failed || run->parent.failed) {
-        fail_field(run, 0, esp_fail_nomem(run->err));
     } else {
         struct esp_record record = {
             .id = id,

@@ -59,6 +59,7 @@ struct esp_json_records {
     enum esp_status status; /* of the callback that stopped yajl */
     struct esp_json_text text;
     size_t token_end;                  /* in the piece: where the last whole token ends */
+    char separator;                    /* what may come before the next; 0 = nothing more */
     bool token_open;                   /* a token goes on from an earlier piece ... */
     struct esp_json_place token_place; /* ... and begins here */
 
@@ -95,13 +96,25 @@ static struct esp_str frame_id(const struct esp_json_records *r, const struct fr
     return (struct esp_str){r->ids.ptr + frame->id, frame->id_len};
 }
 
+static size_t skip_blanks(struct esp_str text, size_t at) {
+    while (at < text.len && memchr(" \t\r\n", text.ptr[at], 4)) {
+        at++;
+    }
+    return at;
+}
+
+/* Where the token after the last whole one begins.  The separator that may stand before it
+ * is none; a second one, or the wrong one, is. */
 static struct esp_json_place token_place(struct esp_json_records *r) {
     if (r->token_open) {
         return r->token_place;
     }
-    size_t at = r->token_end;
-    while (at < r->text.piece.len && strchr(" \t\r\n,:", r->text.piece.ptr[at])) {
-        at++;
+    struct esp_str piece = r->text.piece;
+    size_t at = skip_blanks(piece, r->token_end);
+    if (at < piece.len && r->separator && piece.ptr[at] == r->separator) {
+        r->separator = 0;
+        r->token_end = at + 1;
+        at = skip_blanks(piece, at + 1);
     }
     return esp_json_text_place(&r->text, r->text.piece_offset + at);
 }
@@ -707,19 +720,21 @@ static enum esp_status take_close_array(struct esp_json_records *r) {
 
 /* --- yajl's events --------------------------------------------------------------------- */
 
-/* What every event ends with. */
-static int after(struct esp_json_records *r, enum esp_status status) {
+/* What every event ends with; `separator` = what may follow it before the next event. */
+static int after(struct esp_json_records *r, enum esp_status status, char separator) {
     if (status != ESP_OK) {
         r->status = status;
         return 0;
     }
+    r->separator = separator;
     r->token_end = yajl_get_bytes_consumed(r->parser);
     r->token_open = false;
     return 1;
 }
 
 static int on_scalar(struct esp_json_records *r, enum scalar kind, struct esp_str text) {
-    return after(r, r->encoder.depth ? encode_scalar(r, kind, text) : take_scalar(r, kind, text));
+    return after(r, r->encoder.depth ? encode_scalar(r, kind, text) : take_scalar(r, kind, text),
+                 ',');
 }
 
 static int on_null(void *ctx) {
@@ -740,27 +755,32 @@ static int on_string(void *ctx, const unsigned char *text, size_t len) {
 
 static int on_open_map(void *ctx) {
     struct esp_json_records *r = ctx;
-    return after(r, r->encoder.depth ? esp_encode_open(&r->encoder, ESP_ENCODE_M, r->err)
-                                     : take_open_map(r));
+    return after(
+        r, r->encoder.depth ? esp_encode_open(&r->encoder, ESP_ENCODE_M, r->err) : take_open_map(r),
+        0);
 }
 
 static int on_key(void *ctx, const unsigned char *text, size_t len) {
     struct esp_json_records *r = ctx;
     struct esp_str name = {(const char *)text, len};
+    enum esp_status status;
     if (r->encoder.depth) {
-        return after(r, esp_encode_key(&r->encoder, name, r->err));
+        status = esp_encode_key(&r->encoder, name, r->err);
+    } else if (r->state == AFTER_ENVELOPE) {
+        status = esp_fail(r->err, ESP_ERR_INPUT,
+                          "the object around the array of records may hold nothing else");
+    } else {
+        status = begin_member(r, name);
     }
-    if (r->state == AFTER_ENVELOPE) {
-        return after(r, esp_fail(r->err, ESP_ERR_INPUT,
-                                 "the object around the array of records may hold nothing else"));
-    }
-    return after(r, begin_member(r, name));
+    return after(r, status, ':');
 }
 
 static int on_open_array(void *ctx) {
     struct esp_json_records *r = ctx;
-    return after(r, r->encoder.depth ? esp_encode_open(&r->encoder, ESP_ENCODE_L, r->err)
-                                     : take_open_array(r));
+    return after(r,
+                 r->encoder.depth ? esp_encode_open(&r->encoder, ESP_ENCODE_L, r->err)
+                                  : take_open_array(r),
+                 0);
 }
 
 static int on_close(struct esp_json_records *r, bool map) {
@@ -778,7 +798,7 @@ static int on_close(struct esp_json_records *r, bool map) {
     } else {
         status = close_record(r);
     }
-    return after(r, status);
+    return after(r, status, ',');
 }
 
 static int on_close_map(void *ctx) {
@@ -927,6 +947,7 @@ static enum esp_status restart(struct esp_json_records *r, uint64_t offset) {
     r->encoder.depth = 0;
     r->state = AT_TOP;
     r->in_array = r->token_open = r->seen_relation = false;
+    r->separator = 0;
     r->status = ESP_OK;
     r->count = 0;
     return new_parser(r);
@@ -971,28 +992,6 @@ enum esp_status esp_json_records_begin(struct esp_json_records *r, struct esp_re
     return status;
 }
 
-static size_t skip_blanks(struct esp_str text, size_t at) {
-    while (at < text.len && memchr(" \t\r\n", text.ptr[at], 4)) {
-        at++;
-    }
-    return at;
-}
-
-/* The token that yajl did not expect.  It says no more than where it stopped: after a
- * separator, or before it (it steps back over some); for longer tokens neither. */
-static struct esp_json_place syntax_place(struct esp_json_records *r) {
-    if (r->token_open) {
-        return r->token_place;
-    }
-    struct esp_str piece = r->text.piece;
-    size_t stopped = yajl_get_bytes_consumed(r->parser);
-    size_t at = skip_blanks(piece, r->token_end);
-    if (at < piece.len && (piece.ptr[at] == ',' || piece.ptr[at] == ':') && stopped > at + 1) {
-        at = skip_blanks(piece, at + 1); /* that separator was right */
-    }
-    return esp_json_text_place(&r->text, r->text.piece_offset + at);
-}
-
 /* yajl stopped: by a callback, or because the text is not JSON. */
 static enum esp_status fail_parse(struct esp_json_records *r) {
     if (r->status != ESP_OK) {
@@ -1010,7 +1009,7 @@ static enum esp_status fail_parse(struct esp_json_records *r) {
     if (reason) {
         yajl_free_error(r->parser, reason);
     }
-    struct esp_json_place place = syntax_place(r);
+    struct esp_json_place place = token_place(r);
     esp_json_error_place(r->err, &place);
     return status;
 }

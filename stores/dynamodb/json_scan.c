@@ -70,8 +70,8 @@ static const char *value_end(const char *at, const char *end) {
 }
 
 static bool walk_begin(struct esp_str text, char open, struct esp_json_walk *walk) {
-    const char *end = text.ptr + text.len;
-    const char *at = text.len ? skip_blanks(text.ptr, end) : end;
+    const char *from = text.ptr ? text.ptr : "", *end = from + text.len;
+    const char *at = skip_blanks(from, end);
     bool right = at < end && *at == open;
     *walk = (struct esp_json_walk){right ? at + 1 : end, end, true, !right};
     return right;

@@ -150,7 +150,7 @@ enum esp_status esp_profile_file_load(struct esp_profile_file *file, const char 
     esp_arena_init(&file->arena, alloc, ESP_PROFILE_FILE_BYTES_MAX);
     enum esp_status status = read_file(file, path, err);
     struct parser parser = {.file = file, .syntax = syntax};
-    const char *at = file->text.ptr, *end = at + file->text.len;
+    const char *at = file->text.ptr ? file->text.ptr : "", *end = at + file->text.len;
     for (uint64_t number = 1; status == ESP_OK && at < end; number++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         struct esp_str line = {at, (size_t)((newline ? newline : end) - at)};

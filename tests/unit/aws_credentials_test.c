@@ -292,11 +292,11 @@ static void test_process(void **state) {
 
 static void test_process_failures(void **state) {
     static const char *const bad[] = {
-        "echo " SECRET "; exit 3",
-        "echo '{\"Version\":2,\"AccessKeyId\":\"P\",\"SecretAccessKey\":\"" SECRET "\"}'",
-        "echo '{\"Version\":1,\"AccessKeyId\":\"P\"}'",
-        "echo " SECRET,
-        "kill -9 $$",
+        ("echo " SECRET "; exit 3"),
+        ("echo '{\"Version\":2,\"AccessKeyId\":\"P\",\"SecretAccessKey\":\"" SECRET "\"}'"),
+        ("echo '{\"Version\":1,\"AccessKeyId\":\"P\"}'"),
+        ("echo " SECRET),
+        ("kill -9 $$"),
     };
     struct place *p = *state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -330,7 +330,7 @@ const volatile int *esp_cli_catch_signals(void) {
 }
 
 void esp_cli_stop(void) {
-    stop_flag = 1;
+    __atomic_store_n(&stop_flag, 1, __ATOMIC_RELAXED);
 }
 
 /* --- money, printing, names ------------------------------------------------------- */

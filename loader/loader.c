@@ -90,8 +90,13 @@ static void show(struct worker *me) {
     pthread_mutex_unlock(&me->lock);
 }
 
+/* The flag may be raised by a signal or by another thread. */
+static bool is_stopped(const struct loading *load) {
+    return load->stop && __atomic_load_n(load->stop, __ATOMIC_RELAXED);
+}
+
 static bool should_stop(const struct loading *load) {
-    return (load->stop && *load->stop) || atomic_load(&load->failed);
+    return is_stopped(load) || atomic_load(&load->failed);
 }
 
 static enum esp_status put_ranges(struct worker *me) {
@@ -213,7 +218,7 @@ static enum esp_status conclude(struct loading *load, enum esp_status status,
         result->items_planned = known > converted ? known : converted;
     }
     result->items_left = result->items_planned - known;
-    if (status == ESP_OK && load->stop && *load->stop && result->items_left) {
+    if (status == ESP_OK && is_stopped(load) && result->items_left) {
         return esp_fail(err, ESP_ERR_CANCELLED, "stopped on request");
     }
     if (status == ESP_OK && result->items_left) {

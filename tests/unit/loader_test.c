@@ -97,7 +97,7 @@ static enum esp_status fake_bulk_put(struct esp_session *session, const struct e
     struct fake *f = fake_of(session);
     uint64_t number = atomic_fetch_add(&f->puts, 1) + 1;
     if (f->stop_at && number == f->stop_at) {
-        f->stop = 1;
+        __atomic_store_n(&f->stop, 1, __ATOMIC_RELAXED);
     }
     if (f->fail_at && number >= f->fail_at) {
         session->bulk.left++;

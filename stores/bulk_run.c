@@ -18,7 +18,7 @@ enum {
     SLAB_BYTES_MAX = BLOCK_ALIGN << REF_PLACE_BITS,
     BLOCK_HEAD_BYTES = 12,
     FILE_HEAD_BYTES = 16, /* u32 bytes of the key, u32 of the record, u64 sequence */
-    FILE_BUFFER_BYTES = 1 << 20
+    FILE_BUFFER_BYTES = 256 << 10
 };
 
 struct block {
@@ -477,9 +477,11 @@ static enum esp_status fill(struct source *s, size_t need, struct esp_error *err
     if (s->buf.len - s->used >= need) {
         return ESP_OK;
     }
-    memmove(s->buf.ptr, s->buf.ptr + s->used, s->buf.len - s->used);
-    s->buf.len -= s->used;
-    s->used = 0;
+    if (s->used) {
+        memmove(s->buf.ptr, s->buf.ptr + s->used, s->buf.len - s->used);
+        s->buf.len -= s->used;
+        s->used = 0;
+    }
     size_t want = need > FILE_BUFFER_BYTES ? need : FILE_BUFFER_BYTES;
     if (!esp_buf_reserve(&s->buf, want - s->buf.len)) {
         return esp_fail_nomem(err);

@@ -177,7 +177,7 @@ static void loads_in_any_order(void **state) {
 static void spills_what_does_not_fit(void **state) {
     (void)state;
     for (int u = 0; u < 2; u++) {
-        load_shuffled(urls[u], 3000, 1, 1 << 30);
+        load_shuffled(urls[u], 100, 1, 1 << 30);
         load_shuffled(urls[u], 500, 1 << 20, 1);
         load_shuffled(urls[u], 20000, 1 << 20, 1 << 18);
     }

@@ -169,7 +169,7 @@ static bool compare_items(struct side *local, struct side *engine, uint64_t seed
         (query && (!in_query_order(local) || !in_query_order(engine)))) {
         differ(local, engine, "items", seed);
     }
-    if (!(query && local->request.request.query->index == ESP_PRIMARY)) {
+    if (local->count && !(query && local->request.request.query->index == ESP_PRIMARY)) {
         order_schema = schema;
         qsort(local->items, local->count, sizeof *local->items, by_primary_key);
         qsort(engine->items, engine->count, sizeof *engine->items, by_primary_key);

@@ -178,6 +178,9 @@ static void pieces_of_every_size(void **state) {
         "[{\"id\":\"a\",\n\"x\" 1}]",
         "[{\"id\":\"a\",\n\"x\":\"unfinished",
         "[{\"id\":\"a\",\n\"x\":1,\n  \"y\":\"z\",\"x\":3}]",
+        "[{\"id\":\"a\"},\n ,{\"id\":\"b\"}]",
+        "[{\"id\":\"a\",\n\"x\": :1}]",
+        "[{\"id\":\"a\",\n\"x\":/1}]",
         "  12345",
     };
     struct esp_buf whole, pieces;

@@ -248,10 +248,10 @@ static const char *skip_value(const char *at, const char *end) {
 }
 
 bool esp_data_next_escaped(struct esp_data data, size_t *pos, struct esp_member *out) {
-    const char *end = data.text + data.len, *at = data.text + *pos;
-    if (*pos >= data.len || *at != '"') {
+    if (*pos >= data.len || data.text[*pos] != '"') {
         return false;
     }
+    const char *end = data.text + data.len, *at = data.text + *pos;
     const char *name_end = skip_string(at, end);
     if (!name_end || name_end + 1 >= end || *name_end != ':' || name_end[1] != '{') {
         return false;

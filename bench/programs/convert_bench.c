@@ -129,6 +129,7 @@ static void measure(const struct esp_layout_ops *ops, const struct esp_forest *f
            "validate %5.1f ns a node\n",
            ops->name, order, items, items * 1e3 / (double)best[0], items * 1e3 / (double)best[1],
            (double)sink.json_bytes / items / REPETITIONS, (double)checked / f->count);
+    fflush(stdout);
     esp_session_close(sink.session);
     esp_table_close(table);
     esp_store_close(store);

@@ -259,7 +259,8 @@ static enum esp_status run_operation(struct run *run, enum esp_op op,
         }
     }
     if (write) {
-        esp_undo_end(run->session);
+        enum esp_status ended = esp_undo_end(run->session, status == ESP_OK ? run->err : NULL);
+        status = status == ESP_OK ? ended : status;
     }
     if (status == ESP_OK) {
         finish_operation(run, count, result);

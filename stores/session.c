@@ -102,7 +102,7 @@ void esp_session_close(struct esp_session *session) {
         return;
     }
     const struct esp_store *store = session->table->store;
-    esp_undo_end(session);
+    (void)esp_undo_end(session, NULL);
     store->ops->session_close(session);
     esp_arena_fini(&session->arena);
     esp_release(store->alloc, own(session), sizeof(struct own_session));
@@ -569,8 +569,13 @@ enum esp_status esp_session_bulk_put(struct esp_session *s, const struct esp_ite
 }
 
 enum esp_status esp_session_bulk_flush(struct esp_session *s, struct esp_error *err) {
-    enum esp_status status = s->table->store->ops->bulk_flush(s, err);
     struct esp_bulk_counts *b = &s->bulk;
+    uint64_t written_before = b->written;
+    enum esp_status status = s->table->store->ops->bulk_flush(s, err);
+    if (!(s->table->store->ops->flags & ESP_STORE_REMOTE)) {
+        /* What the stream would be for an endpoint; an endpoint's store counts its own. */
+        s->usage.requests += (b->written - written_before + WRITE_BATCH - 1) / WRITE_BATCH;
+    }
     if (status != ESP_OK) { /* what is not known to be written or refused was left */
         b->left = b->planned - b->written - b->refused;
     } else if (b->planned != b->written + b->refused + b->left) {

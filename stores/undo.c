@@ -10,7 +10,8 @@ struct image {
 };
 
 struct esp_undo {
-    bool trial;             /* the store takes writes back itself; nothing below is used */
+    bool trial;             /* the store takes writes back itself; only `written` is used then */
+    bool written;           /* in the trial, since begin or the last rollback */
     struct esp_arena arena; /* keys and items */
     struct image *images;
     size_t count, cap;
@@ -76,10 +77,15 @@ static const struct esp_store_ops *ops_of(const struct esp_session *s) {
     return s->table->store->ops;
 }
 
+static enum esp_status restart_trial(struct esp_session *s, bool keep, struct esp_error *err) {
+    enum esp_status status = ops_of(s)->trial_end(s, keep, err);
+    s->undo->written = false;
+    return status == ESP_OK ? ops_of(s)->trial_begin(s, err) : status;
+}
+
 enum esp_status esp_undo_begin(struct esp_session *s, struct esp_error *err) {
     if (s->undo && s->undo->trial) {
-        enum esp_status status = ops_of(s)->trial_end(s, true, err);
-        return status == ESP_OK ? ops_of(s)->trial_begin(s, err) : status;
+        return restart_trial(s, s->undo->written, err);
     }
     if (s->undo) {
         forget(s->undo);
@@ -96,24 +102,26 @@ enum esp_status esp_undo_begin(struct esp_session *s, struct esp_error *err) {
     enum esp_status status = ops_of(s)->trial_begin(s, err);
     s->undo->trial = status == ESP_OK;
     if (status != ESP_OK) {
-        esp_undo_end(s);
+        (void)esp_undo_end(s, NULL);
     }
     return status;
 }
 
-void esp_undo_end(struct esp_session *s) {
+enum esp_status esp_undo_end(struct esp_session *s, struct esp_error *err) {
     struct esp_undo *u = s->undo;
+    enum esp_status status = ESP_OK;
     if (!u) {
-        return;
+        return ESP_OK;
     }
     if (u->trial) {
-        (void)ops_of(s)->trial_end(s, true, NULL);
+        status = ops_of(s)->trial_end(s, u->written, err);
     }
     esp_arena_fini(&u->arena);
     esp_release(alloc_of(s), u->images, u->cap * sizeof *u->images);
     esp_release(alloc_of(s), u->slots, u->slot_count * sizeof *u->slots);
     esp_release(alloc_of(s), u, sizeof *u);
     s->undo = NULL;
+    return status;
 }
 
 uint64_t esp_undo_overhead_ns(const struct esp_session *s) {
@@ -206,6 +214,7 @@ enum esp_status esp_undo_record(struct esp_session *s, const struct esp_write *w
     struct esp_undo *u = s->undo;
     const struct esp_clock *clock = s->table->store->clock;
     if (u->trial) {
+        u->written = true;
         return ESP_OK;
     }
     uint64_t begin_ns = esp_now_ns(clock);
@@ -238,8 +247,7 @@ enum esp_status esp_undo_record(struct esp_session *s, const struct esp_write *w
 enum esp_status esp_undo_rollback(struct esp_session *s, struct esp_error *err) {
     struct esp_undo *u = s->undo;
     if (u && u->trial) {
-        enum esp_status ended = ops_of(s)->trial_end(s, false, err);
-        return ended == ESP_OK ? ops_of(s)->trial_begin(s, err) : ended;
+        return restart_trial(s, false, err);
     }
     if (!u || u->count == 0) {
         if (u) {

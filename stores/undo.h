@@ -16,7 +16,9 @@ struct esp_undo;
 enum esp_status esp_undo_begin(struct esp_session *s, struct esp_error *err) ESP_MUST_CHECK;
 /* Put everything back; undo stays on, empty. */
 enum esp_status esp_undo_rollback(struct esp_session *s, struct esp_error *err) ESP_MUST_CHECK;
-void esp_undo_end(struct esp_session *s); /* keep what was written; off is fine */
+/* Keep what was written since begin or the last rollback; off is fine.  Undo is off then, also
+ * after a failure; it fails only where a trial cannot be committed (nothing is kept then). */
+enum esp_status esp_undo_end(struct esp_session *s, struct esp_error *err);
 /* Time spent reading images since begin or the last rollback: not the operation's. */
 uint64_t esp_undo_overhead_ns(const struct esp_session *s);
 

@@ -535,7 +535,7 @@ static void undo_puts_everything_back(void **state) {
             assert_true(!script.there[i] || script.payload[i] == (int64_t)i);
         }
     }
-    esp_undo_end(session);
+    assert_int_equal(esp_undo_end(session, NULL), ESP_OK);
     fill_writes(1, ESP_DELETE);
     assert_ok(esp_session_write(session, writes, 1, NULL, &err), &err);
     assert_ok(esp_undo_rollback(session, &err), &err);
@@ -605,10 +605,12 @@ static void undo_by_trials_reads_nothing(void **state) {
     assert_status(ESP_OK, esp_undo_rollback(session, NULL));
     assert_int_equal(session->usage.requests, 1);
     assert_int_equal(script.logged, 1);
-    assert_status(ESP_OK, esp_undo_begin(session, NULL)); /* from here on: what was, stays */
-    esp_undo_end(session);
-    esp_undo_end(session);
-    assert_string_equal(trial_calls, "brbkbk");
+    assert_status(ESP_OK, esp_undo_begin(session, NULL)); /* nothing was written: nothing kept */
+    fill_writes(5, ESP_PUT);
+    assert_status(ESP_OK, esp_session_write(session, writes, 5, NULL, NULL));
+    assert_int_equal(esp_undo_end(session, NULL), ESP_OK);
+    assert_int_equal(esp_undo_end(session, NULL), ESP_OK);
+    assert_string_equal(trial_calls, "brbrbk");
 }
 
 /* --- cursors ------------------------------------------------------------------------ */

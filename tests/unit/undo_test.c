@@ -107,7 +107,7 @@ static void rollback_takes_back_what_was_written(void **state) {
             assert_ids(f.session, "nut", "");
             assert_ids(f.session, NULL, "a ");
         }
-        esp_undo_end(f.session);
+        assert_ok(esp_undo_end(f.session, &err), &err);
         assert_ids(f.session, "fruit", "a ");
         assert_int_equal(item_count(&f), 1);
         tear_down(&f);
@@ -125,7 +125,7 @@ static void end_keeps_what_was_written(void **state) {
         do_write(&f, ESP_PUT, "a", "fruit");
         assert_ok(esp_undo_begin(f.session, &err), &err); /* again: keeps, too */
         do_write(&f, ESP_PUT, "b", "fruit");
-        esp_undo_end(f.session);
+        assert_ok(esp_undo_end(f.session, &err), &err);
         do_write(&f, ESP_PUT, "c", "fruit"); /* an ordinary write once more */
         assert_ok(esp_session_open(f.table, &other, &err), &err);
         assert_ids(other, "fruit", "a b c ");
@@ -169,7 +169,7 @@ static void nobody_else_sees_it(void **state) {
     do_write(&f, ESP_PUT, "b", "fruit");
     assert_ids(f.session, "fruit", "a b ");
     assert_ids(other, "fruit", "a ");
-    esp_undo_end(f.session);
+    assert_ok(esp_undo_end(f.session, &err), &err);
     assert_ids(other, "fruit", "a b ");
     esp_session_close(other);
     tear_down(&f);

@@ -564,18 +564,17 @@ enum esp_status esp_session_transact(struct esp_session *s, struct esp_write *w,
 
 enum esp_status esp_session_bulk_put(struct esp_session *s, const struct esp_item *item,
                                      struct esp_error *err) {
+    const struct esp_store_ops *ops = s->table->store->ops;
+    if (!(ops->flags & ESP_STORE_REMOTE) && s->bulk.planned % BATCH_WRITES_MAX == 0) {
+        s->usage.requests++; /* as an endpoint would be sent; its store counts its own */
+    }
     s->bulk.planned++;
-    return s->table->store->ops->bulk_put(s, item, err);
+    return ops->bulk_put(s, item, err);
 }
 
 enum esp_status esp_session_bulk_flush(struct esp_session *s, struct esp_error *err) {
-    struct esp_bulk_counts *b = &s->bulk;
-    uint64_t written_before = b->written;
     enum esp_status status = s->table->store->ops->bulk_flush(s, err);
-    if (!(s->table->store->ops->flags & ESP_STORE_REMOTE)) {
-        /* What the stream would be for an endpoint; an endpoint's store counts its own. */
-        s->usage.requests += (b->written - written_before + WRITE_BATCH - 1) / WRITE_BATCH;
-    }
+    struct esp_bulk_counts *b = &s->bulk;
     if (status != ESP_OK) { /* what is not known to be written or refused was left */
         b->left = b->planned - b->written - b->refused;
     } else if (b->planned != b->written + b->refused + b->left) {

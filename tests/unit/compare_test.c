@@ -375,7 +375,7 @@ static void json_has_every_member(void **state) {
 }
 
 static void assert_golden(const char *path, struct esp_buf *text) {
-    if (getenv("ESP_REWRITE_GOLDEN")) {
+    if (getenv("ESP_GOLDEN_REWRITE")) {
         esp_test_write_file(path, text->ptr, text->len);
         return;
     }
@@ -384,7 +384,7 @@ static void assert_golden(const char *path, struct esp_buf *text) {
     free(expected);
 }
 
-/* ESP_REWRITE_GOLDEN=1 writes the files anew: read the difference before you commit it. */
+/* ESP_GOLDEN_REWRITE=1 writes the files anew: read the difference before you commit it. */
 static void reports_are_golden(void **state) {
     struct fixture *f = *state;
     struct esp_compare_options options;

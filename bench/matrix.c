@@ -252,9 +252,6 @@ static void add_load_cell(struct esp_grid *grid, enum load_row row,
 static void fill_load(const struct esp_comparison *c, struct esp_grid *grid) {
     add_heading(grid, c, "");
     for (int row = 0; row < LOAD_ROW_COUNT; row++) {
-        if (row == LOAD_REQUESTS && !c->remote) {
-            continue; /* a bulk load in process makes none */
-        }
         esp_grid_add(grid, false, "%s", load_rows[row]);
         for (size_t i = 0; i < layouts(c); i++) {
             add_load_cell(grid, (enum load_row)row, &c->layout[i]);

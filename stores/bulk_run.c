@@ -290,16 +290,35 @@ static bool push(struct sorter *s, size_t begin, size_t count, size_t depth) {
     return true;
 }
 
-/* Load the next 8 bytes of keys that agree so far; false when all of them have ended. */
-static bool deepen(const struct bulk_run *run, struct bulk_sort *sort, size_t count, size_t depth) {
+/* Load 8 bytes of keys that agree in front of `*depth`, after skipping what else they all have
+ * in common; false when all of them have ended. */
+static bool deepen(const struct bulk_run *run, struct bulk_sort *sort, size_t count,
+                   size_t *depth) {
+    struct block first = block_at(run, sort[0].ref);
+    size_t common = first.key_len;
     bool more = false;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 1; i < count; i++) {
         if (i + PREFETCH_ENTRIES < count) {
-            __builtin_prefetch(address_of(run, sort[i + PREFETCH_ENTRIES].ref) + depth);
+            __builtin_prefetch(address_of(run, sort[i + PREFETCH_ENTRIES].ref) + *depth);
         }
         struct block block = block_at(run, sort[i].ref);
-        sort[i].head = head_at(block.bytes, block.key_len, depth);
-        more |= block.key_len > depth;
+        size_t most = block.key_len < common ? block.key_len : common, at = *depth;
+        while (at < most && block.bytes[at] == first.bytes[at]) {
+            at++;
+        }
+        common = at < common ? at : common;
+        if (common <= *depth) {
+            break;
+        }
+    }
+    *depth = common > *depth ? common : *depth;
+    for (size_t i = 0; i < count; i++) {
+        if (i + PREFETCH_ENTRIES < count) {
+            __builtin_prefetch(address_of(run, sort[i + PREFETCH_ENTRIES].ref) + *depth);
+        }
+        struct block block = block_at(run, sort[i].ref);
+        sort[i].head = head_at(block.bytes, block.key_len, *depth);
+        more |= block.key_len > *depth;
     }
     return more;
 }
@@ -308,7 +327,7 @@ static bool deepen(const struct bulk_run *run, struct bulk_sort *sort, size_t co
  * pushed. */
 static bool sort_range(struct sorter *s, struct bulk_sort *all, struct sort_range range) {
     struct bulk_sort *sort = all + range.begin;
-    if (range.depth > DEPTH_FIRST && !deepen(s->run, sort, range.count, range.depth)) {
+    if (range.depth > DEPTH_FIRST && !deepen(s->run, sort, range.count, &range.depth)) {
         /* zeros at their ends at most: the shorter one is first, then the earlier put */
         qsort_r(sort, range.count, sizeof *sort, compare_wholly, s->run);
         return true;

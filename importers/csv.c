@@ -1,7 +1,7 @@
 /*
- * CSV and TSV, read by libcsv in its strict mode.  Blanks around an unquoted value are
- * not part of it (quote the value to keep them), blank lines are skipped, an empty cell
- * is an absent attribute.
+ * CSV and TSV, read by libcsv in its strict mode.  Blanks are part of a value, as RFC 4180
+ * has it (around the names in the header they are not), blank lines are skipped, an empty
+ * cell is an absent attribute.
  *
  * libcsv knows no positions, so it is fed one physical line at a time: a record begins
  * where a line begins, unless a quoted field is still open.  The text of such a record is
@@ -316,6 +316,15 @@ static void on_field(void *text, size_t len, void *ctx) {
     }
 }
 
+static bool is_blank(struct esp_str text) {
+    for (size_t i = 0; i < text.len; i++) {
+        if (!strchr(" \t\r\n", text.ptr[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void on_row(int terminator, void *ctx) {
     (void)terminator;
     struct csv_run *run = ctx;
@@ -331,8 +340,8 @@ static void on_row(int terminator, void *ctx) {
                    esp_fail(run->err, ESP_ERR_INPUT,
                             "the row has %zu fields, but the header has %zu columns", run->field,
                             run->count));
-    } else if (id.len == 0) {
-        fail_field(run, run->id_column, esp_id_check(id, "id", run->err));
+    } else if (is_blank(id)) { /* blanks alone name nothing */
+        fail_field(run, run->id_column, esp_id_check(ESP_STR(""), "id", run->err));
     } else {
         struct esp_record record = {
             .id = id,
@@ -350,15 +359,6 @@ static void on_row(int terminator, void *ctx) {
 }
 
 /* --- lines ----------------------------------------------------------------------------- */
-
-static bool is_blank(struct esp_str line) {
-    for (size_t i = 0; i < line.len; i++) {
-        if (!strchr(" \t\r\n", line.ptr[i])) {
-            return false;
-        }
-    }
-    return true;
-}
 
 static bool has_suffix(const char *name, const char *suffix) {
     size_t a = strlen(name), b = strlen(suffix);
@@ -470,28 +470,28 @@ static bool split_plain(struct csv_run *run) {
     if (memchr(at, '\r', (size_t)(end - at))) {
         return false;
     }
-    while (at < end && is_padding(*at, separator)) {
-        at++;
+    const char *text = at;
+    while (text < end && is_padding(*text, separator)) {
+        text++;
     }
-    if (at == end) {
+    if (text == end) {
         return true; /* a blank line */
     }
     for (bool more = true; more;) {
         const char *stop = memchr(at, separator, (size_t)(end - at));
         more = stop != NULL;
         stop = more ? stop : end;
-        const char *next = stop + more;
-        while (at < stop && is_padding(*at, separator)) {
-            at++;
-        }
-        while (at < stop && is_padding(stop[-1], separator)) {
-            stop--;
-        }
         on_field((void *)(uintptr_t)at, (size_t)(stop - at), run); /* which only reads */
-        at = next;
+        at = stop + more;
     }
     on_row('\n', run);
     return true;
+}
+
+/* libcsv cuts what this calls a blank off a value's ends. */
+static int never_a_blank(unsigned char c) {
+    (void)c;
+    return 0;
 }
 
 /* Feed the line in run->text. */
@@ -514,6 +514,7 @@ static enum esp_status feed_line(struct csv_run *run, bool *header_done) {
         esp_buf_reset(&run->record);
         if (!*header_done) {
             *header_done = true;
+            csv_set_space_func(&run->parser, never_a_blank);
             return place(run, finish_header(run), 0);
         }
         return ESP_OK;

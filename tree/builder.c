@@ -305,8 +305,8 @@ static enum esp_status flush(struct esp_forest_builder *b, struct esp_error *err
 static bool pend_parent(struct esp_forest_builder *b, struct pending *row, struct esp_str parent) {
     if (b->batch_count && parent.len) {
         const struct pending *before = row - 1;
-        struct esp_str last = {b->parent_bytes.ptr + before->parent_at, before->parent_len};
-        if (esp_str_eq(last, parent)) {
+        if (before->parent_len == parent.len &&
+            memcmp(b->parent_bytes.ptr + before->parent_at, parent.ptr, parent.len) == 0) {
             row->same_parent = true;
             row->parent_at = before->parent_at;
             return true;

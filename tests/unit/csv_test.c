@@ -31,9 +31,12 @@ static void line_breaks_marks_and_blank_lines(void **state) {
                   "OK\n");
     /* The mark is no part of a quoted first name either. */
     assert_import("csv", NULL, "\xef\xbb\xbf\"id\",\"parent\"\na,\n", "2 a< 0 {}\nOK\n");
-    /* Separators that are blanks are no padding. */
-    assert_import("csv", NULL, "id\tparent\tt\na\t\t x \n \t\t\nb\ta\t\n",
-                  "2 a< 2 {\"t\":{\"S\":\"x\"}}\nERR_INPUT 3:1 19 the id is empty\n");
+    /* Blanks are part of a value, with or without quotes in the row; not of a name. */
+    assert_import("csv", NULL, "id, parent ,t\na,, x \nb,a,\" y\"\n c,a,z\nd,a,\"q\"\n",
+                  "2 a< 4 {\"t\":{\"S\":\" x \"}}\n3 b<a 3 {\"t\":{\"S\":\" y\"}}\n"
+                  "4  c<a 2 {\"t\":{\"S\":\"z\"}}\n5 d<a 2 {\"t\":{\"S\":\"q\"}}\nOK\n");
+    assert_import("csv", NULL, "id\tparent\tt\na\t\t x \n\t\t\nb\ta\t\n",
+                  "2 a< 4 {\"t\":{\"S\":\" x \"}}\nERR_INPUT 3:1 19 the id is empty\n");
     /* A header of several lines. */
     assert_import("csv", NULL, "id,\"parent\",\"a\nb\"\nx,,1\n",
                   "3 x< 4 {\"a\\nb\":{\"S\":\"1\"}}\nOK\n");
@@ -162,19 +165,11 @@ static void plain_lines_are_as_quoted_ones(void **state) {
     for (unsigned i = 0; i < CELLS * CELLS * CELLS; i++) {
         const char *cell[3] = {cells[i % CELLS], cells[i / CELLS % CELLS],
                                cells[i / CELLS / CELLS]};
-        esp_buf_printf(&plain, "  i%u ,%s", i, i ? "i0" : "");
+        esp_buf_printf(&plain, "i%u,%s", i, i ? "i0" : "");
         esp_buf_printf(&quoted, "\"i%u\",\"%s\"", i, i ? "i0" : "");
         for (int k = 0; k < 3; k++) {
-            struct esp_str trimmed = esp_str_from(cell[k]);
-            while (trimmed.len && strchr(" \t", trimmed.ptr[0])) {
-                trimmed.ptr++;
-                trimmed.len--;
-            }
-            while (trimmed.len && strchr(" \t", trimmed.ptr[trimmed.len - 1])) {
-                trimmed.len--;
-            }
             esp_buf_printf(&plain, ",%s", cell[k]);
-            esp_buf_printf(&quoted, ",\"%.*s\"", ESP_FMT(trimmed));
+            esp_buf_printf(&quoted, ",\"%s\"", cell[k]);
         }
         esp_buf_put_str(&plain, esp_str_from(ends[i % 4]));
         esp_buf_put_str(&quoted, esp_str_from(ends[i % 4]));

@@ -128,9 +128,11 @@ static void put_node_json(struct esp_buf *out, const struct esp_node_view *node)
             ESP_BUF_LIT(out, "null");
         }
     }
+    ESP_BUF_LIT(out, ",\"depth\":");
     if (node->depth >= 0) {
-        ESP_BUF_LIT(out, ",\"depth\":");
         esp_buf_put_i64(out, node->depth);
+    } else {
+        ESP_BUF_LIT(out, "null"); /* this layout's answer does not carry it */
     }
     ESP_BUF_LIT(out, ",\"payload\":{");
     esp_data_put_plain_json(out, node->data);

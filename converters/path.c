@@ -123,15 +123,8 @@ static const char *free_separator(const struct esp_forest *f) {
         {":", "'separator=:'"},         {"~", "'separator=~'"}, {">", "'separator=>'"},
         {"\x1f", "$'separator=\\x1f'"},
     };
-    bool used[256] = {false};
-    for (esp_node v = 0; v < f->count; v++) {
-        struct esp_str id = esp_forest_id(f, v);
-        for (size_t i = 0; i < id.len; i++) {
-            used[(unsigned char)id.ptr[i]] = true;
-        }
-    }
     for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
-        if (!used[(unsigned char)candidates[i].text[0]]) {
+        if (!f->id_has[(unsigned char)candidates[i].text[0]]) {
             return candidates[i].shown;
         }
     }
@@ -163,8 +156,9 @@ static enum esp_status path_error(const struct esp_forest *f, esp_node v, size_t
                              ESP_FMT(id), f->depth[v], bytes, ESP_SK_BYTES_MAX);
 }
 
-static enum esp_status validate(const struct esp_layout *l, const struct esp_forest *f,
-                                struct esp_error *err) {
+/* Node by node: a separator inside an id, a path that is too long. */
+static enum esp_status validate_paths(const struct esp_layout *l, const struct esp_forest *f,
+                                      struct esp_error *err) {
     uint32_t len[LEVELS_MAX + 2] = {0};
     struct esp_str sep = l->separator;
     for (esp_node v = 0; v < f->count; v++) {
@@ -180,7 +174,17 @@ static enum esp_status validate(const struct esp_layout *l, const struct esp_for
         /* A path that fits has fewer levels than `len` has room for. */
         len[depth + 1] = (uint32_t)(sep.len + (depth ? len[depth] + id.len : 0));
     }
-    return esp_validate_items(l, f, err);
+    return ESP_OK;
+}
+
+static enum esp_status validate(const struct esp_layout *l, const struct esp_forest *f,
+                                struct esp_error *err) {
+    /* Most forests can be told to be fine without a look at their nodes. */
+    bool separated = !f->id_has[(unsigned char)l->separator.ptr[0]];
+    uint64_t path_max = (uint64_t)f->depth_max * (f->id_len_max + l->separator.len);
+    enum esp_status status =
+        separated && path_max <= ESP_SK_BYTES_MAX ? ESP_OK : validate_paths(l, f, err);
+    return status == ESP_OK ? esp_validate_items(l, f, err) : status;
 }
 
 /* --- naming nodes ----------------------------------------------------------------- */
@@ -254,9 +258,11 @@ static struct esp_str parent_of(const struct path_key *key, struct esp_str separ
 /* Separators in a path: the depth of the node it belongs to. */
 static uint32_t depth_of(struct esp_str path, struct esp_str separator) {
     uint32_t n = 0;
+    if (path.len == 0) {
+        return 0;
+    }
     for (const char *at = path.ptr, *end = path.ptr + path.len;
-         path.len && (at = memmem(at, (size_t)(end - at), separator.ptr, separator.len));
-         at += separator.len) {
+         (at = memmem(at, (size_t)(end - at), separator.ptr, separator.len)); at += separator.len) {
         n++;
     }
     return n;

@@ -24,7 +24,7 @@ echo "Building with address and undefined behaviour sanitizers (build/asan)"
 quietly cmake --preset asan
 quietly cmake --build --preset asan
 echo "Building with clang (build/clang) and the thread sanitizer (build/tsan)"
-quietly cmake --preset clang -DESP_TESTS=OFF
+quietly cmake --preset clang
 quietly cmake --build --preset clang
 quietly cmake --preset tsan
 quietly cmake --build --preset tsan --target threads_tests

@@ -238,6 +238,14 @@ static void finish_operation(struct run *run, uint32_t count, struct esp_op_resu
     result->samples = count;
 }
 
+/* Renumbering a large tree 200 times would take hours and say no more than a few times. */
+static bool is_enough(const struct run *run, uint32_t samples, const struct esp_usage *before) {
+    const struct esp_usage *now = &run->session->usage;
+    return samples >= ESP_SAMPLE_TREES_MAX &&
+           now->items_read - before->items_read + now->items_written - before->items_written >
+               ESP_SAMPLE_ITEMS_MAX;
+}
+
 static enum esp_status run_operation(struct run *run, enum esp_op op,
                                      struct esp_op_result *result) {
     bool write = esp_op_info[op].write;
@@ -245,8 +253,13 @@ static enum esp_status run_operation(struct run *run, enum esp_op op,
         esp_sample_draw(run->forest, op, run->options->sample, run->options->seed, run->picks);
     result->plan = esp_layout_plan(run->layout, op);
     run->session->usage.read_estimated = run->session->usage.write_estimated = false;
+    const struct esp_usage before = run->session->usage;
     enum esp_status status = write ? esp_undo_begin(run->session, run->err) : ESP_OK;
     for (uint32_t i = 0; i < count && status == ESP_OK; i++) {
+        if (is_enough(run, i, &before)) {
+            count = i;
+            break;
+        }
         if (run->stop && *run->stop) {
             status = esp_fail(run->err, ESP_ERR_CANCELLED, "stopped on request");
             break;

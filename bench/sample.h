@@ -8,8 +8,9 @@
 #include "converters/layout.h"
 #include "core/rng.h"
 
-/* tree: reads everything; a few samples say as much as many. */
-enum { ESP_SAMPLE_TREES_MAX = 5, ESP_SAMPLE_MAX = 10000 };
+/* tree: reads everything; a few samples say as much as many.  The same goes for any operation
+ * once it has read and written so many items. */
+enum { ESP_SAMPLE_TREES_MAX = 5, ESP_SAMPLE_MAX = 10000, ESP_SAMPLE_ITEMS_MAX = 5000000 };
 
 /* One use of an operation, in terms of the forest. */
 struct esp_pick {

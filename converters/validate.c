@@ -69,8 +69,24 @@ static enum esp_status check_names(const struct esp_layout *l, const struct esp_
     return ESP_OK;
 }
 
+/* The forest as a whole may tell that no node needs a look. */
+static bool needs_look(const struct esp_layout *l, const struct esp_forest *f) {
+    if (f->data_size_max > ESP_ITEM_BYTES_MAX - STRUCTURE_BYTES_MAX) {
+        return true;
+    }
+    for (size_t i = 0; i < l->schema.attr_count; i++) {
+        if (esp_forest_may_have(f, l->schema.attr[i].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum esp_status esp_validate_items(const struct esp_layout *l, const struct esp_forest *f,
                                    struct esp_error *err) {
+    if (!needs_look(l, f)) {
+        return ESP_OK;
+    }
     struct esp_arena scratch;
     enum esp_status status = ESP_OK;
     esp_arena_init(&scratch, &esp_alloc_libc, SIZE_MAX);

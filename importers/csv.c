@@ -33,6 +33,8 @@ struct csv_run {
     struct esp_arena arena;     /* names and prefixes */
     struct esp_column *columns; /* `count` of them once the header is read */
     size_t count, id_column, parent_column;
+    struct esp_str *names; /* of the columns that become attributes, until a record lists them */
+    size_t name_count;
 
     /* The record being read. */
     size_t field; /* fields so far */
@@ -267,6 +269,20 @@ static void on_header_row(int terminator, void *ctx) {
     run->field = 0;
 }
 
+/* For the first record to say. */
+static enum esp_status list_names(struct csv_run *run) {
+    run->names = esp_arena_calloc(&run->arena, run->count, sizeof *run->names);
+    if (!run->names) {
+        return esp_fail_nomem(run->err);
+    }
+    for (size_t i = 0; i < run->count; i++) {
+        if (i != run->id_column && i != run->parent_column) {
+            run->names[run->name_count++] = run->columns[i].name;
+        }
+    }
+    return ESP_OK;
+}
+
 static enum esp_status finish_header(struct csv_run *run) {
     enum esp_status status =
         find_column(run, run->options->id, "id", esp_usual_id, &run->id_column);
@@ -279,7 +295,10 @@ static enum esp_status finish_header(struct csv_run *run) {
                           "column '%.*s' cannot be the id and the parent's id at once",
                           ESP_FMT(run->columns[run->id_column].name));
     }
-    return status == ESP_OK ? check_column_options(run) : status;
+    if (status == ESP_OK) {
+        status = check_column_options(run);
+    }
+    return status == ESP_OK ? list_names(run) : status;
 }
 
 /* --- rows ------------------------------------------------------------------------------ */
@@ -348,7 +367,11 @@ static void on_row(int terminator, void *ctx) {
             .parent_id = esp_parent_resolve(id, esp_buf_str(&run->parent), run->options),
             .data = {run->data.ptr, (uint32_t)run->data.len, run->size},
             .line = run->record_line,
+            .names_known = true,
+            .new_names = run->names,
+            .new_name_count = run->name_count,
         };
+        run->name_count = 0;
         fail_field(run, 0, run->emit(run->emit_ctx, &record, run->err));
     }
     run->field = 0;

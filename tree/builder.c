@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-enum { BATCH_RECORDS = 32, AHEAD = 16, SHOWN_BYTES_MAX = 300 };
+enum { BATCH_RECORDS = 32, AHEAD = 16, SHOWN_BYTES_MAX = 300, NAMES_BYTES_MAX = 4 << 20 };
 #define PLACEHOLDER UINT32_MAX /* data_len of a node whose record has not come */
 
 /* A record whose ids are still to be looked up. */
@@ -41,6 +41,9 @@ struct esp_forest_builder {
     uint32_t arrived; /* records so far */
     uint32_t text_cap, parent_cap, order_cap;
     uint64_t id_bytes, data_bytes; /* of these records */
+    uint32_t id_len_max, data_size_max;
+    bool id_has[256];
+    struct names names;
 
     struct pending batch[BATCH_RECORDS];
     size_t batch_count;
@@ -79,6 +82,7 @@ enum esp_status esp_forest_builder_new(const struct esp_alloc *alloc,
         return esp_fail_nomem(err);
     }
     b->alloc = alloc;
+    esp_arena_init(&b->names.arena, alloc, NAMES_BYTES_MAX);
     esp_buf_init(&b->parent_bytes, alloc, (size_t)BATCH_RECORDS * ESP_ID_BYTES_MAX);
     if (options) {
         snprintf(b->source, sizeof b->source, "%s", options->source ? options->source : "");
@@ -105,6 +109,7 @@ void esp_forest_builder_free(struct esp_forest_builder *b) {
     }
     text_chunks_free(&b->chunks, b->alloc);
     text_chunks_free(&b->placeholders, b->alloc);
+    esp_arena_fini(&b->names.arena);
     id_table_fini(&b->ids);
     free_array(b->alloc, b->text, b->text_cap, sizeof *b->text);
     free_array(b->alloc, b->parent, b->parent_cap, sizeof *b->parent);
@@ -321,6 +326,37 @@ static bool pend_parent(struct esp_forest_builder *b, struct pending *row, struc
     return !b->parent_bytes.failed;
 }
 
+/* A list without one of the names would be no answer: what cannot be kept makes it unknown. */
+static void note_names(struct esp_forest_builder *b, const struct esp_record *record) {
+    b->names.incomplete |= !record->names_known && record->data.len;
+    for (size_t i = 0; i < record->new_name_count && !b->names.incomplete; i++) {
+        struct listed_name *name = esp_arena_alloc(&b->names.arena, sizeof *name);
+        struct esp_str copy = {NULL, 0};
+        if (name) {
+            copy = esp_arena_dup(&b->names.arena, record->new_names[i]);
+        }
+        if (copy.ptr) {
+            *name = (struct listed_name){b->names.head, copy};
+            b->names.head = name;
+        } else {
+            b->names.incomplete = true;
+        }
+    }
+}
+
+/* What layouts would otherwise have to ask every node for. */
+static void note_facts(struct esp_forest_builder *b, const struct esp_record *record) {
+    uint32_t id_len = (uint32_t)record->id.len, data_size = record->data.size;
+    b->id_bytes += id_len;
+    b->data_bytes += data_size;
+    b->id_len_max = id_len > b->id_len_max ? id_len : b->id_len_max;
+    b->data_size_max = data_size > b->data_size_max ? data_size : b->data_size_max;
+    for (uint32_t i = 0; i < id_len; i++) {
+        b->id_has[(unsigned char)record->id.ptr[i]] = true;
+    }
+    note_names(b, record);
+}
+
 enum esp_status esp_forest_builder_add(struct esp_forest_builder *b,
                                        const struct esp_record *record, struct esp_error *err) {
     struct esp_str parent = record->parent_id;
@@ -349,8 +385,7 @@ enum esp_status esp_forest_builder_add(struct esp_forest_builder *b,
     if (!row->text || !pend_parent(b, row, parent)) {
         return esp_fail_nomem(err);
     }
-    b->id_bytes += record->id.len;
-    b->data_bytes += record->data.size;
+    note_facts(b, record);
     b->batch_count++;
     if (b->chunks.bytes != bytes_before) {
         enum esp_status status = check_limit(b, bytes_in_use(b), err);
@@ -465,6 +500,9 @@ static void fill_forest(const struct esp_forest_builder *b, const struct numberi
     f->depth_max = depth;
     f->id_bytes = b->id_bytes;
     f->data_bytes = b->data_bytes;
+    f->id_len_max = b->id_len_max;
+    f->data_size_max = b->data_size_max;
+    memcpy(f->id_has, b->id_has, sizeof f->id_has);
 }
 
 static enum esp_status fail_with_cycle(const struct esp_forest_builder *b,
@@ -521,7 +559,7 @@ static enum esp_status freeze(struct esp_forest_builder *b, struct numbering *n,
         return esp_fail_nomem(err);
     }
     fill_forest(b, n, f);
-    forest_adopt(f, n->count, n->root_count, &b->chunks);
+    forest_adopt(f, n->count, n->root_count, &b->chunks, &b->names);
     return ESP_OK;
 }
 

@@ -52,7 +52,7 @@ struct esp_forest *forest_new(const struct esp_alloc *alloc) {
 }
 
 void forest_adopt(struct esp_forest *f, uint32_t count, uint32_t root_count,
-                  struct text_chunks *chunks) {
+                  struct text_chunks *chunks, struct names *names) {
     f->owner->count = f->count = count;
     f->root_count = root_count;
     f->parent = f->owner->parent;
@@ -61,6 +61,16 @@ void forest_adopt(struct esp_forest *f, uint32_t count, uint32_t root_count,
     f->text = f->owner->text;
     f->owner->chunks = *chunks;
     *chunks = (struct text_chunks){NULL, 0};
+    f->owner->names = *names;
+    *names = (struct names){.head = NULL};
+}
+
+bool esp_forest_may_have(const struct esp_forest *f, struct esp_str name) {
+    const struct listed_name *at = f->owner->names.head;
+    while (at && !esp_str_eq(at->name, name)) {
+        at = at->next;
+    }
+    return at || f->owner->names.incomplete;
 }
 
 void esp_forest_free(struct esp_forest *f) {
@@ -73,6 +83,7 @@ void esp_forest_free(struct esp_forest *f) {
     esp_big_free(o->alloc, o->depth, o->count * sizeof *o->depth);
     esp_big_free(o->alloc, (void *)o->text, o->count * sizeof *o->text);
     text_chunks_free(&o->chunks, o->alloc);
+    esp_arena_fini(&o->names.arena);
     esp_release(o->alloc, f, sizeof *f + sizeof *f->owner);
 }
 

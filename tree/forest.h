@@ -32,6 +32,9 @@ struct esp_forest {
     uint32_t depth_max;     /* a root has depth 0 */
     uint64_t id_bytes;      /* all ids together */
     uint64_t data_bytes;    /* all esp_data.size together */
+    uint32_t id_len_max;    /* bytes */
+    uint32_t data_size_max; /* the largest esp_data.size */
+    bool id_has[256];       /* the bytes that occur in some id */
     const esp_node *parent; /* ESP_NODE_NONE for a root */
     const uint32_t *size;   /* nodes in the subtree, itself included: >= 1 */
     const uint32_t *depth;
@@ -59,6 +62,9 @@ static inline struct esp_data esp_forest_data(const struct esp_forest *f, esp_no
 static inline uint32_t esp_forest_line(const struct esp_forest *f, esp_node v) {
     return ((const struct esp_node_text *)(const void *)f->text[v])->line;
 }
+/* Could a node have a payload attribute of this name?  False is certain; true may mean that
+ * the source did not tell its names (esp_record), or that no node uses the name. */
+bool esp_forest_may_have(const struct esp_forest *f, struct esp_str name);
 /* First child of v, or the next sibling of c; ESP_NODE_NONE when there is none.
  * The next sibling of a root is the next root. */
 static inline esp_node esp_forest_first_child(const struct esp_forest *f, esp_node v) {
@@ -92,6 +98,11 @@ struct esp_record {
     struct esp_str parent_id; /* empty, or equal to id if options allow it, = root */
     struct esp_data data;
     uint64_t line; /* where it came from, for messages; 0 = unknown */
+    /* A source that knows its attribute names sets names_known, and lists here those that no
+     * earlier record has listed: then nobody must look for them in every node's data. */
+    bool names_known;
+    size_t new_name_count;
+    const struct esp_str *new_names;
 };
 
 struct esp_forest_builder;

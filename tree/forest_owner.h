@@ -12,9 +12,21 @@ struct text_chunks {
 void *text_chunks_alloc(struct text_chunks *chunks, const struct esp_alloc *alloc, size_t size);
 void text_chunks_free(struct text_chunks *chunks, const struct esp_alloc *alloc);
 
+/* Attribute names that sources have listed. */
+struct listed_name {
+    struct listed_name *next;
+    struct esp_str name;
+};
+struct names {
+    struct esp_arena arena;
+    struct listed_name *head;
+    bool incomplete; /* some data came without its names, or there were too many */
+};
+
 struct esp_forest_owner {
     const struct esp_alloc *alloc;
     struct text_chunks chunks;
+    struct names names;
     uint32_t count; /* length of the arrays */
     esp_node *parent;
     uint32_t *size, *depth;
@@ -23,8 +35,8 @@ struct esp_forest_owner {
 
 struct esp_forest *
 forest_new(const struct esp_alloc *alloc); /* empty, with an owner; NULL: no memory */
-/* Publish the owner's arrays and take the texts over. */
+/* Publish the owner's arrays and take the texts and names over. */
 void forest_adopt(struct esp_forest *f, uint32_t count, uint32_t root_count,
-                  struct text_chunks *chunks);
+                  struct text_chunks *chunks, struct names *names);
 
 #endif

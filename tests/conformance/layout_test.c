@@ -174,12 +174,18 @@ static void long_paths_are_named(void **state) {
     esp_forest_free(forest);
 }
 
-static struct esp_forest *one_node(struct esp_data data) {
+/* With its attribute's name, or with NULL: the source did not tell. */
+static struct esp_forest *one_node(struct esp_data data, const struct esp_str *name) {
     struct esp_forest_options options = {.source = "rows"};
     struct esp_forest_builder *builder = NULL;
     struct esp_forest *forest = NULL;
     struct esp_error err = ESP_ERROR_INIT;
-    struct esp_record record = {.id = ESP_STR("a"), .data = data, .line = 7};
+    struct esp_record record = {.id = ESP_STR("a"),
+                                .data = data,
+                                .line = 7,
+                                .names_known = name != NULL,
+                                .new_names = name,
+                                .new_name_count = name != NULL};
     assert_ok(esp_forest_builder_new(&esp_alloc_libc, &options, &builder, &err), &err);
     assert_ok(esp_forest_builder_add(builder, &record, &err), &err);
     assert_ok(esp_forest_freeze(builder, &forest, &err), &err);
@@ -189,7 +195,7 @@ static struct esp_forest *one_node(struct esp_data data) {
 static void payload_must_not_be_called_like_structure(void **state) {
     (void)state;
     static const char text[] = "\"x\":{\"S\":\"Depth\"},\"Depth\":{\"N\":\"1\"}";
-    struct esp_forest *forest = one_node((struct esp_data){text, sizeof text - 1, 13});
+    struct esp_forest *forest = one_node((struct esp_data){text, sizeof text - 1, 13}, NULL);
     struct esp_error err = ESP_ERROR_INIT;
     validate_fails("path", NULL, forest, ESP_ERR_INPUT, 7, "--set attr.Depth=NAME");
     struct esp_strings sets = {{"attr.Depth=d"}, 1};
@@ -200,19 +206,35 @@ static void payload_must_not_be_called_like_structure(void **state) {
     esp_forest_free(forest);
 }
 
+/* A source that tells its names spares its nodes the look, not the complaint. */
+static void listed_names_that_collide_are_found(void **state) {
+    (void)state;
+    static const char text[] = "\"Depth\":{\"N\":\"1\"}";
+    struct esp_str name = ESP_STR("Depth");
+    struct esp_forest *forest = one_node((struct esp_data){text, sizeof text - 1, 6}, &name);
+    validate_fails("path", NULL, forest, ESP_ERR_INPUT, 7, "--set attr.Depth=NAME");
+    esp_forest_free(forest);
+    forest = one_node((struct esp_data){NULL, 0, 0}, &name); /* listed, but no node has it */
+    struct esp_layout layout = layout_of("path", NULL);
+    struct esp_error err = ESP_ERROR_INIT;
+    assert_ok(layout.ops->validate(&layout, forest, &err), &err);
+    esp_forest_free(forest);
+}
+
 /* ID + "a" and Depth + 0 are 9 bytes, "x" is one: 409590 bytes of text fit exactly. */
 static void items_over_400_kb_are_named(void **state) {
     (void)state;
     enum { FITS = ESP_ITEM_BYTES_MAX - 10 };
     static char text[FITS + 64] = "\"x\":{\"S\":\"";
+    const struct esp_str name = ESP_STR("x");
     struct esp_layout layout = layout_of("path", NULL);
     struct esp_error err = ESP_ERROR_INIT;
     size_t head = strlen(text);
     for (uint32_t more = 0; more < 2; more++) {
         memset(text + head, 'a', FITS + more);
         memcpy(text + head + FITS + more, "\"}", 2);
-        struct esp_forest *forest =
-            one_node((struct esp_data){text, (uint32_t)(head + FITS + more + 2), FITS + more + 1});
+        struct esp_forest *forest = one_node(
+            (struct esp_data){text, (uint32_t)(head + FITS + more + 2), FITS + more + 1}, &name);
         if (more) {
             validate_fails("path", NULL, forest, ESP_ERR_LIMIT, 7,
                            "'a' has 409601 bytes; DynamoDB takes at most 409600");
@@ -369,6 +391,7 @@ int main(void) {
         cmocka_unit_test(separators_in_ids_are_named),
         cmocka_unit_test(long_paths_are_named),
         cmocka_unit_test(payload_must_not_be_called_like_structure),
+        cmocka_unit_test(listed_names_that_collide_are_found),
         cmocka_unit_test(items_over_400_kb_are_named),
         cmocka_unit_test(writes_that_cannot_be),
         cmocka_unit_test(paths_that_would_be_too_long),

@@ -17,10 +17,10 @@ static enum esp_status build(const struct esp_alloc *alloc, const struct row *ro
     struct esp_forest_builder *builder;
     enum esp_status status = esp_forest_builder_new(alloc, &options, &builder, err);
     for (size_t i = 0; i < n && status == ESP_OK; i++) {
-        struct esp_record record = {esp_str_from(rows[i].id),
-                                    esp_str_from(rows[i].parent),
-                                    {"\"a\":{\"S\":\"b\"}", 13, 2},
-                                    i + 2};
+        struct esp_record record = {.id = esp_str_from(rows[i].id),
+                                    .parent_id = esp_str_from(rows[i].parent),
+                                    .data = {"\"a\":{\"S\":\"b\"}", 13, 2},
+                                    .line = i + 2};
         status = esp_forest_builder_add(builder, &record, err);
         if (status != ESP_OK) {
             esp_forest_builder_free(builder);
@@ -253,10 +253,15 @@ static enum esp_status build_records(const struct esp_forest_options *options,
 static void text_and_lines_are_kept(void **state) {
     (void)state;
     static const char a[] = "\"name\":{\"S\":\"A\"}", b[] = "\"pop\":{\"N\":\"5\"}";
-    const struct esp_record records[] = {
-        {ESP_STR("child"), ESP_STR("top"), {b, sizeof b - 1, 5}, UINT64_MAX},
-        {{"nul\0id", 6}, ESP_STR("top"), {NULL, 0, 0}, 0},
-        {ESP_STR("top"), ESP_STR("top"), {a, sizeof a - 1, 5}, 4}};
+    const struct esp_record records[] = {{.id = ESP_STR("child"),
+                                          .parent_id = ESP_STR("top"),
+                                          .data = {b, sizeof b - 1, 5},
+                                          .line = UINT64_MAX},
+                                         {.id = {"nul\0id", 6}, .parent_id = ESP_STR("top")},
+                                         {.id = ESP_STR("top"),
+                                          .parent_id = ESP_STR("top"),
+                                          .data = {a, sizeof a - 1, 5},
+                                          .line = 4}};
     struct esp_forest_options options = {.own_id_is_root = true};
     struct esp_error err = ESP_ERROR_INIT;
     struct esp_forest *f;
@@ -307,6 +312,42 @@ static void long_ids_are_refused_or_cut_in_messages(void **state) {
     assert_non_null(strstr(err.message, "x' of 'b' is not in the input"));
 }
 
+static void a_forest_knows_what_layouts_ask(void **state) {
+    (void)state;
+    struct esp_str name = ESP_STR("a"), many[] = {ESP_STR("b"), ESP_STR("c")};
+    struct esp_data data = {"\"a\":{\"S\":\"xy\"}", 14, 3};
+    struct esp_record records[] = {
+        {.id = ESP_STR("r"), .names_known = true, .new_names = &name, .new_name_count = 1},
+        {.id = ESP_STR("s/\xff"), .parent_id = ESP_STR("r"), .data = data, .names_known = true},
+        {.id = ESP_STR("t"), .names_known = true, .new_names = many, .new_name_count = 2}};
+    struct esp_error err = ESP_ERROR_INIT;
+    struct esp_forest *f;
+    assert_ok(build_records(NULL, records, 3, &f, &err), &err);
+    assert_int_equal(f->id_len_max, 3);
+    assert_int_equal(f->data_size_max, 3);
+    for (int c = 0; c < 256; c++) {
+        assert_int_equal(f->id_has[c], c == 'r' || c == 's' || c == '/' || c == 0xff || c == 't');
+    }
+    assert_true(esp_forest_may_have(f, name));
+    assert_true(esp_forest_may_have(f, many[0]));
+    assert_true(esp_forest_may_have(f, many[1]));
+    assert_false(esp_forest_may_have(f, ESP_STR("d")));
+    esp_forest_free(f);
+    records[1].names_known = false; /* then it may have any */
+    assert_ok(build_records(NULL, records, 3, &f, &err), &err);
+    assert_true(esp_forest_may_have(f, ESP_STR("d")));
+    esp_forest_free(f);
+    records[1].data.len = 0; /* no data, no names */
+    assert_ok(build_records(NULL, records, 3, &f, &err), &err);
+    assert_false(esp_forest_may_have(f, ESP_STR("d")));
+    esp_forest_free(f);
+    name = (struct esp_str){calloc(1, 5 << 20), 5 << 20}; /* more than is kept */
+    assert_ok(build_records(NULL, records, 3, &f, &err), &err);
+    assert_true(esp_forest_may_have(f, ESP_STR("d")));
+    esp_forest_free(f);
+    free((void *)(uintptr_t)name.ptr);
+}
+
 static void memory_limit_is_an_error(void **state) {
     (void)state;
     struct esp_forest_options options = {.source = "rows.csv", .memory_limit = 1 << 20};
@@ -336,6 +377,7 @@ int main(void) {
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(text_and_lines_are_kept),
         cmocka_unit_test(long_ids_are_refused_or_cut_in_messages),
+        cmocka_unit_test(a_forest_knows_what_layouts_ask),
         cmocka_unit_test(memory_limit_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,8 @@ enum {
     COMMIT_BYTES = 64 << 20,  /* of a load; the next part gets a commit of its own */
     RECORD_BYTES_MAX = 64 << 20,
     WAIT_SLICE_MS = 20,
-    STALLED_SLICES = 50 /* others that put nothing for so long are not waited for */
+    STALLED_SLICES = 50,  /* others that put nothing for so long are not waited for */
+    PAIRS_PER_LOOK = 1024 /* loaded between two looks at the session's `stop` */
 };
 
 /* Runs that are loaded together, and how that ended.  Freed by the last who waits for it. */
@@ -40,13 +41,14 @@ struct bulk_table {
     size_t limit, commit_bytes;
 };
 
-/* Of one thread, but for `puts` and, under the table's lock, the links. */
+/* Of one thread, but for `puts`, `sorting` and, under the table's lock, the links. */
 struct bulk_session {
     struct bulk_table *bulk;
     struct bulk_session *previous, *next;
     bool active;
     pthread_t thread;
     atomic_ullong puts;       /* ever */
+    atomic_bool sorting;      /* or spilling: no puts, but at work */
     uint64_t pending;         /* since the last flush */
     struct bulk_run *run;     /* being filled */
     size_t counted;           /* bytes of it in bulk->memory */
@@ -241,10 +243,12 @@ static enum esp_status spill_if_full(struct bulk_session *s, struct esp_error *e
         return ESP_OK;
     }
     struct esp_kv *kv = b->table->engine->kv;
+    atomic_store(&s->sorting, true);
     enum esp_status status = bulk_run_sort(s->run, err);
     if (status == ESP_OK) {
         status = bulk_run_spill(s->run, kv->ops->spill_folder(kv), err);
     }
+    atomic_store(&s->sorting, false);
     if (status == ESP_OK) {
         count_memory(s);
         s->run->next = s->spilled;
@@ -312,31 +316,39 @@ struct load {
     bool in_parts;                /* commit now and then: nobody sees the tree yet */
     uint64_t bytes;               /* since the last commit */
     struct esp_table_state state; /* what was loaded */
-    struct esp_buf held;          /* the last item, not yet loaded: its key and record */
-    size_t held_key_len;
-    uint64_t held_sequence;
+    struct bulk_pair held;        /* the last item, not yet loaded */
+    struct esp_buf held_bytes;    /* its key and record, if they would not last */
     bool holding;
-    uint64_t *dead; /* puts that a later one of the same key replaced */
+    unsigned unlooked; /* pairs since the last look at `stop` */
+    uint64_t *dead;    /* puts that a later one of the same key replaced */
     size_t dead_count, dead_cap;
     struct esp_error *err;
 };
 
-static struct esp_str held_key(const struct load *l) {
-    return (struct esp_str){l->held.ptr, l->held_key_len};
-}
-
-static struct esp_str held_record(const struct load *l) {
-    return (struct esp_str){l->held.ptr + l->held_key_len, l->held.len - l->held_key_len};
-}
-
 static enum esp_status hold(struct load *l, const struct bulk_pair *pair) {
-    esp_buf_reset(&l->held);
-    esp_buf_put_str(&l->held, pair->key);
-    esp_buf_put_str(&l->held, pair->record);
-    l->held_key_len = pair->key.len;
-    l->held_sequence = pair->sequence;
+    l->held = *pair;
     l->holding = true;
-    return l->held.failed ? esp_fail_nomem(l->err) : ESP_OK;
+    if (pair->lasting) {
+        return ESP_OK;
+    }
+    esp_buf_reset(&l->held_bytes);
+    esp_buf_put_str(&l->held_bytes, pair->key);
+    esp_buf_put_str(&l->held_bytes, pair->record);
+    if (l->held_bytes.failed) {
+        return esp_fail_nomem(l->err);
+    }
+    l->held.key.ptr = l->held_bytes.ptr;
+    l->held.record.ptr = l->held_bytes.ptr + pair->key.len;
+    return ESP_OK;
+}
+
+/* Nothing is in the table yet when a load into an empty one ends here. */
+static enum esp_status look_at_stop(struct load *l) {
+    if (++l->unlooked < PAIRS_PER_LOOK) {
+        return ESP_OK;
+    }
+    l->unlooked = 0;
+    return esp_session_check(l->e->base, l->err);
 }
 
 /* It was metered as a put of something new; it replaces `old`. */
@@ -366,7 +378,7 @@ static enum esp_status note_dead(struct load *l) {
         l->dead = dead;
         l->dead_cap = cap;
     }
-    l->dead[l->dead_count++] = l->held_sequence;
+    l->dead[l->dead_count++] = l->held.sequence;
     return ESP_OK;
 }
 
@@ -384,8 +396,12 @@ static bool is_dead(const struct load *l, uint64_t sequence) {
 
 static enum esp_status append(struct load *l, struct esp_str key, struct esp_str record) {
     struct esp_kv_session *kv = l->e->kv;
+    enum esp_status status = look_at_stop(l);
+    if (status != ESP_OK) {
+        return status;
+    }
     if (l->in_parts && l->bytes >= l->e->table->bulk->commit_bytes) {
-        enum esp_status status = l->ops->commit(kv, l->err);
+        status = l->ops->commit(kv, l->err);
         if (status == ESP_OK) {
             status = l->ops->begin(kv, ESP_KV_WRITE, l->err);
         }
@@ -405,8 +421,8 @@ static enum esp_status for_each_item(struct load *l, enum esp_status (*use)(stru
     enum esp_status status = bulk_merge_new(l->runs, 0, l->e->table->engine->alloc, &merge, l->err);
     l->holding = false;
     while (status == ESP_OK && (status = bulk_merge_next(merge, &pair, l->err)) == ESP_OK) {
-        if (l->holding && esp_str_eq(held_key(l), pair.key)) {
-            meter_replacement(l, held_record(l), pair.record);
+        if (l->holding && esp_str_eq(l->held.key, pair.key)) {
+            meter_replacement(l, l->held.record, pair.record);
             status = note_dead(l);
         } else if (l->holding) {
             status = use(l);
@@ -424,8 +440,8 @@ static enum esp_status for_each_item(struct load *l, enum esp_status (*use)(stru
 
 static enum esp_status append_item(struct load *l) {
     l->state.items++;
-    l->state.item_bytes += esp_record_size(held_record(l));
-    return append(l, held_key(l), held_record(l));
+    l->state.item_bytes += esp_record_size(l->held.record);
+    return append(l, l->held.key, l->held.record);
 }
 
 static enum esp_status append_entries(struct load *l, unsigned list) {
@@ -505,8 +521,12 @@ static enum esp_status upsert(struct engine_session *e, struct esp_str key, stru
 static enum esp_status upsert_held(struct load *l) {
     struct engine_session *e = l->e;
     struct esp_str old;
+    enum esp_status status = look_at_stop(l);
+    if (status != ESP_OK) {
+        return status;
+    }
     if (l->bytes >= l->e->table->bulk->commit_bytes) {
-        enum esp_status status = engine_commit(e, l->err);
+        status = engine_commit(e, l->err);
         if (status == ESP_OK) {
             status = engine_begin(e, ESP_KV_WRITE, l->err);
         }
@@ -515,10 +535,10 @@ static enum esp_status upsert_held(struct load *l) {
         }
         l->bytes = 0;
     }
-    l->bytes += l->held.len;
-    enum esp_status status = upsert(e, held_key(l), held_record(l), &old, l->err);
+    l->bytes += l->held.key.len + l->held.record.len;
+    status = upsert(e, l->held.key, l->held.record, &old, l->err);
     if (status == ESP_OK && old.len) {
-        meter_replacement(l, old, held_record(l));
+        meter_replacement(l, old, l->held.record);
     }
     esp_arena_reset(&e->arena);
     return status;
@@ -655,8 +675,11 @@ static enum esp_status load_runs(struct engine_session *e, struct bulk_run *runs
                                  struct esp_error *err) {
     struct load l = {.e = e, .ops = e->kv->kv->ops, .runs = runs, .err = err};
     struct esp_usage usage = e->base->usage;
-    esp_buf_init(&l.held, e->table->engine->alloc, RECORD_BYTES_MAX);
-    enum esp_status status = engine_begin(e, ESP_KV_WRITE, err);
+    esp_buf_init(&l.held_bytes, e->table->engine->alloc, RECORD_BYTES_MAX);
+    enum esp_status status = esp_session_check(e->base, err);
+    if (status == ESP_OK) {
+        status = engine_begin(e, ESP_KV_WRITE, err);
+    }
     if (status == ESP_OK && e->state.items) {
         status = upsert_all(&l);
     } else if (status == ESP_OK && bytes_of(runs) <= e->table->bulk->commit_bytes) {
@@ -669,7 +692,7 @@ static enum esp_status load_runs(struct engine_session *e, struct bulk_run *runs
         e->base->usage = usage; /* corrections of what did not happen */
     }
     esp_arena_reset(&e->arena);
-    esp_buf_fini(&l.held);
+    esp_buf_fini(&l.held_bytes);
     esp_release(e->table->engine->alloc, l.dead, l.dead_cap * sizeof *l.dead);
     return status;
 }
@@ -713,6 +736,15 @@ static uint64_t others_at_work(const struct bulk_table *b) {
     return puts;
 }
 
+static bool others_sorting(const struct bulk_table *b) {
+    for (const struct bulk_session *s = b->active; s; s = s->next) {
+        if (atomic_load(&s->sorting)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void wait_slice(struct bulk_table *b) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -723,15 +755,17 @@ static void wait_slice(struct bulk_table *b) {
 }
 
 /* Wait until the batch is loaded, or it falls to this thread to load it (true). */
-static bool wait_for_turn(struct bulk_table *b, const struct bulk_batch *batch) {
+static bool wait_for_turn(struct bulk_table *b, const struct bulk_batch *batch,
+                          const struct esp_session *session) {
     uint64_t puts = 0;
     int stalled = 0;
     while (!batch->done) {
         uint64_t now = batch == b->gathering ? others_at_work(b) : 1;
-        if (!b->loading && batch == b->gathering && (now == 0 || stalled > STALLED_SLICES)) {
+        if (!b->loading && batch == b->gathering &&
+            (now == 0 || stalled > STALLED_SLICES || esp_session_check(session, NULL) != ESP_OK)) {
             return true;
         }
-        stalled = now == puts && !b->loading ? stalled + 1 : 0;
+        stalled = now == puts && !b->loading && !others_sorting(b) ? stalled + 1 : 0;
         puts = now;
         wait_slice(b);
     }
@@ -767,7 +801,7 @@ static enum esp_status load_with_others(struct bulk_session *s, struct engine_se
         pthread_mutex_unlock(&b->lock);
         return esp_fail_nomem(err);
     }
-    if (wait_for_turn(b, batch)) {
+    if (wait_for_turn(b, batch, e->base)) {
         load_batch(b, e, batch);
     }
     enum esp_status status = batch->status;
@@ -781,6 +815,13 @@ static enum esp_status load_with_others(struct bulk_session *s, struct engine_se
     return status;
 }
 
+static enum esp_status sort_for_flush(struct bulk_session *s, struct esp_error *err) {
+    atomic_store(&s->sorting, true);
+    enum esp_status status = s->run ? bulk_run_sort(s->run, err) : ESP_OK;
+    atomic_store(&s->sorting, false);
+    return status;
+}
+
 enum esp_status esp_engine_bulk_flush(struct esp_session *session, struct esp_error *err) {
     struct engine_session *e = session->impl, *free_session;
     struct bulk_session *s = e->bulk;
@@ -788,15 +829,19 @@ enum esp_status esp_engine_bulk_flush(struct esp_session *session, struct esp_er
         return ESP_OK;
     }
     uint64_t puts = s->pending;
-    enum esp_status status = s->run ? bulk_run_sort(s->run, err) : ESP_OK;
+    enum esp_status status = esp_session_check(session, err);
     if (status == ESP_OK) {
-        count_memory(s);
-        s->counted = 0; /* it is the batch's from here on */
+        status = sort_for_flush(s, err);
+    }
+    if (status == ESP_OK) {
         status = engine_enter(session, &free_session, err);
     }
     if (status != ESP_OK) {
+        drop_puts(s); /* they are counted as left */
         return status;
     }
+    count_memory(s);
+    s->counted = 0; /* it is the batch's from here on */
     status = load_with_others(s, free_session, err);
     engine_leave(free_session);
     if (status == ESP_OK) {

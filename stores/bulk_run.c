@@ -18,7 +18,8 @@ enum {
     SLAB_BYTES_MAX = BLOCK_ALIGN << REF_PLACE_BITS,
     BLOCK_HEAD_BYTES = 12,
     FILE_HEAD_BYTES = 16, /* u32 bytes of the key, u32 of the record, u64 sequence */
-    FILE_BUFFER_BYTES = 256 << 10
+    FILE_BUFFER_BYTES = 256 << 10,
+    FILE_DROP_BYTES = 4 << 20 /* read, and given back at once */
 };
 
 struct block {
@@ -190,6 +191,7 @@ enum {
     RADIX_PASSES = 6,
     RADIX_BUCKETS = 1 << RADIX_BITS,
     INSERTION_COUNT_MAX = 24,
+    COMPARE_COUNT_MAX = 3,
     PREFETCH_ENTRIES = 16, /* sorted order is no order of memory */
 };
 
@@ -323,6 +325,16 @@ static bool deepen(const struct bulk_run *run, struct bulk_sort *sort, size_t co
     return more;
 }
 
+/* A few that agree in their heads at `depth` too: loading each one's next bytes once is cheaper
+ * than going to both of every pair. */
+static void sort_few(struct bulk_run *run, struct bulk_sort *sort, size_t count, size_t depth) {
+    if (count > COMPARE_COUNT_MAX) {
+        depth += sizeof sort->head;
+        (void)deepen(run, sort, count, &depth);
+    }
+    insertion_sort(run, sort, count, depth);
+}
+
 /* Sort a range by its heads; what agrees in them is sorted at once when it is little, else
  * pushed. */
 static bool sort_range(struct sorter *s, struct bulk_sort *all, struct sort_range range) {
@@ -349,7 +361,7 @@ static bool sort_range(struct sorter *s, struct bulk_sort *all, struct sort_rang
                 return false;
             }
         } else if (k - i > 1) {
-            insertion_sort(s->run, sort + i, k - i, range.depth);
+            sort_few(s->run, sort + i, k - i, range.depth);
         }
     }
     return true;
@@ -389,7 +401,8 @@ static struct bulk_pair pair_at(const struct bulk_run *run, uint32_t ref) {
     }
     return (struct bulk_pair){{block.bytes, block.key_len},
                               {item.bytes + item.key_len, item.record_len},
-                              run->number << 32 | block.item_ref};
+                              run->number << 32 | block.item_ref,
+                              true};
 }
 
 static enum esp_status fail_errno(const char *doing, struct esp_error *err) {
@@ -478,6 +491,7 @@ struct source {
     const struct bulk_list *list;
     size_t at;          /* in memory: the next entry */
     uint64_t offset;    /* in a file: the next byte to be read */
+    uint64_t dropped;   /* in a file: what is in front of it has been given back */
     struct esp_buf buf; /* read, not yet used from `used` on */
     size_t used;
     struct bulk_pair pair;
@@ -490,6 +504,16 @@ struct bulk_merge {
     size_t *heap, heap_count; /* positions of sources, the smallest pair first */
     bool begun;
 };
+
+/* What has been read is not needed again: its pages and its place on the disk serve the table
+ * that is being written.  Where that cannot be done, it goes with the file. */
+static void drop_read(struct source *s) {
+    if (s->offset - s->dropped >= FILE_DROP_BYTES) {
+        (void)fallocate(s->run->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)s->dropped,
+                        (off_t)(s->offset - s->dropped));
+        s->dropped = s->offset;
+    }
+}
 
 /* At least `need` bytes from `used` on. */
 static enum esp_status fill(struct source *s, size_t need, struct esp_error *err) {
@@ -517,6 +541,7 @@ static enum esp_status fill(struct source *s, size_t need, struct esp_error *err
         s->buf.len += got > 0 ? (size_t)got : 0;
         s->offset += got > 0 ? (uint64_t)got : 0;
     }
+    drop_read(s);
     return ESP_OK;
 }
 
@@ -620,6 +645,7 @@ enum esp_status bulk_merge_new(struct bulk_run *runs, unsigned list, const struc
         m->source[i].run = run;
         m->source[i].list = &run->list[list];
         m->source[i].offset = run->list[list].file_begin;
+        m->source[i].dropped = run->list[list].file_begin;
         esp_buf_init(&m->source[i].buf, alloc, 4 * (size_t)SLAB_BYTES_MAX);
         status = advance(&m->source[i], err);
         if (status == ESP_OK) {

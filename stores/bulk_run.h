@@ -38,6 +38,7 @@ struct bulk_run {
 struct bulk_pair {
     struct esp_str key, record;
     uint64_t sequence; /* of the put: higher = later, over all runs */
+    bool lasting;      /* in the run's memory: valid as long as the run */
 };
 
 struct bulk_run *bulk_run_new(const struct esp_alloc *alloc, unsigned list_count, uint64_t number);
@@ -68,7 +69,7 @@ struct bulk_merge;
 enum esp_status bulk_merge_new(struct bulk_run *runs, unsigned list, const struct esp_alloc *alloc,
                                struct bulk_merge **out, struct esp_error *err) ESP_MUST_CHECK;
 void bulk_merge_free(struct bulk_merge *merge); /* NULL is fine */
-/* The next pair, valid until the next call; ESP_STOP at the end. */
+/* The next pair, valid until the next call if not longer; ESP_STOP at the end. */
 enum esp_status bulk_merge_next(struct bulk_merge *merge, struct bulk_pair *out,
                                 struct esp_error *err) ESP_MUST_CHECK;
 

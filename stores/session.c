@@ -110,8 +110,8 @@ void esp_session_close(struct esp_session *session) {
 
 /* --- executing ------------------------------------------------------------------ */
 
-static enum esp_status check_limits(struct esp_session *s, struct esp_error *err) {
-    if (s->stop && *s->stop) {
+enum esp_status esp_session_check(const struct esp_session *s, struct esp_error *err) {
+    if (s->stop && __atomic_load_n(s->stop, __ATOMIC_RELAXED)) {
         return esp_fail(err, ESP_ERR_CANCELLED, "stopped on request");
     }
     if (s->deadline_ns && esp_now_ns(s->table->store->clock) >= s->deadline_ns) {
@@ -130,7 +130,7 @@ static void prepare(struct esp_request *r, enum esp_request_kind kind) {
 
 static enum esp_status run(struct esp_session *s, struct esp_request *requests, size_t n,
                            struct esp_error *err) {
-    enum esp_status status = check_limits(s, err);
+    enum esp_status status = esp_session_check(s, err);
     return status == ESP_OK ? s->table->store->ops->execute(s, requests, n, err) : status;
 }
 
@@ -155,7 +155,7 @@ static enum esp_status back_off(struct esp_session *s, unsigned resend, struct e
     most_ms = most_ms < BACKOFF_MAX_MS ? most_ms : BACKOFF_MAX_MS;
     uint64_t left_ns = (uint64_t)(esp_rng_unit(&own(s)->rng) * (double)(most_ms * ns_per_ms));
     while (left_ns) {
-        enum esp_status status = check_limits(s, err);
+        enum esp_status status = esp_session_check(s, err);
         uint64_t slice = left_ns < WAIT_SLICE_MS * ns_per_ms ? left_ns : WAIT_SLICE_MS * ns_per_ms;
         if (status != ESP_OK) {
             return status;

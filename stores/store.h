@@ -193,7 +193,9 @@ struct esp_store_ops {
     /* The bulk stream: puts in any order, no conditions, batches and connections kept full.
      * The item is encoded or copied before the call returns.  flush: every put of this
      * session so far is acknowledged (and, on a table of the local store, visible) or
-     * counted in session->bulk as refused or left. */
+     * counted in session->bulk as refused or left.  After a flush that failed, or was stopped,
+     * its puts are left and forgotten; of those to an empty table of the local store none is
+     * there then. */
     enum esp_status (*bulk_put)(struct esp_session *session, const struct esp_item *item,
                                 struct esp_error *err);
     enum esp_status (*bulk_flush)(struct esp_session *session, struct esp_error *err);
@@ -308,5 +310,10 @@ enum esp_status esp_session_transact(struct esp_session *s, struct esp_write *w,
 enum esp_status esp_session_bulk_put(struct esp_session *s, const struct esp_item *item,
                                      struct esp_error *err) ESP_MUST_CHECK;
 enum esp_status esp_session_bulk_flush(struct esp_session *s, struct esp_error *err) ESP_MUST_CHECK;
+
+/* May it go on?  ERR_CANCELLED after `stop`, ERR_UNAVAILABLE past the deadline.  For stores, to
+ * ask within calls that take long. */
+enum esp_status esp_session_check(const struct esp_session *s,
+                                  struct esp_error *err) ESP_MUST_CHECK;
 
 #endif

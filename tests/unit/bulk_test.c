@@ -23,7 +23,7 @@ static struct esp_attr attr(const char *name, enum esp_type type) {
     return (struct esp_attr){esp_str_from(name), type};
 }
 
-static void set_up(struct fixture *f, const char *url) {
+static void set_up_with(struct fixture *f, const char *url, const struct esp_clock *clock) {
     struct esp_schema *s = &f->schema;
     memset(f, 0, sizeof *f);
     s->attr_count = 4;
@@ -36,11 +36,14 @@ static void set_up(struct fixture *f, const char *url) {
     s->index[0] = (struct esp_index){.name = ESP_STR("by-path"), .pk = 1, .sk = 2};
     s->index[1] = (struct esp_index){
         .name = ESP_STR("by-n"), .pk = 1, .sk = 3, .projection = ESP_PROJECT_KEYS};
-    assert_ok(esp_store_open(url, NULL, &esp_clock_system, &esp_alloc_libc, &f->store, &f->err),
-              &f->err);
+    assert_ok(esp_store_open(url, NULL, clock, &esp_alloc_libc, &f->store, &f->err), &f->err);
     assert_ok(f->store->ops->create_table(f->store, "bulk", s, NULL, &f->err), &f->err);
     assert_ok(esp_table_open(f->store, "bulk", s, &f->table, &f->err), &f->err);
     assert_ok(esp_session_open(f->table, &f->session, &f->err), &f->err);
+}
+
+static void set_up(struct fixture *f, const char *url) {
+    set_up_with(f, url, &esp_clock_system);
 }
 
 static void tear_down(struct fixture *f) {
@@ -300,6 +303,77 @@ static void sessions_of_one_thread_do_not_wait(void **state) {
     }
 }
 
+/* --- stopping ------------------------------------------------------------------- */
+
+static void stops_on_request(void **state) {
+    (void)state;
+    for (int u = 0; u < 2; u++) {
+        struct fixture f;
+        uint32_t version[20] = {0};
+        int stop = 0;
+        set_up(&f, urls[u]);
+        f.session->stop = &stop;
+        for (uint32_t i = 0; i < 20; i++) {
+            bulk_put(&f, f.session, i, 0);
+        }
+        stop = 1;
+        assert_status(ESP_ERR_CANCELLED, esp_session_bulk_flush(f.session, NULL));
+        assert_int_equal(f.session->bulk.planned, 20);
+        assert_int_equal(f.session->bulk.written, 0);
+        assert_int_equal(f.session->bulk.left, 20);
+        stop = 0;
+        check_table(&f, 0, version);
+        assert_ok(esp_session_bulk_flush(f.session, &f.err), &f.err); /* nothing is kept */
+        check_table(&f, 0, version);
+        for (uint32_t i = 0; i < 20; i++) {
+            bulk_put(&f, f.session, i, 0);
+        }
+        assert_ok(esp_session_bulk_flush(f.session, &f.err), &f.err);
+        assert_int_equal(f.session->bulk.written, 20);
+        assert_int_equal(f.session->bulk.left, 20);
+        check_table(&f, 20, version);
+        tear_down(&f);
+    }
+}
+
+/* Time passes when somebody asks for it. */
+static uint64_t count_looks(void *looks) {
+    return ++*(uint64_t *)looks;
+}
+
+/* Wherever a load is when its time is over: either all of it is there or nothing. */
+static void a_deadline_leaves_all_or_nothing(void **state) {
+    (void)state;
+    enum { N = 5000, LOOKS_MAX = 100 };
+    static uint32_t version[N];
+    for (int u = 0; u < 2; u++) {
+        uint64_t looks = 0, allowed = 0;
+        struct esp_clock clock = esp_clock_system;
+        struct fixture f;
+        enum esp_status status = ESP_ERR_UNAVAILABLE;
+        clock.now_ns = count_looks;
+        clock.ctx = &looks;
+        set_up_with(&f, urls[u], &clock);
+        esp_bulk_limit(f.table, 1 << 19, 1 << 16); /* runs and commits, several of each */
+        while (status == ESP_ERR_UNAVAILABLE && allowed < LOOKS_MAX) {
+            uint64_t left = f.session->bulk.left;
+            check_table(&f, 0, version);
+            for (uint32_t i = 0; i < N; i++) {
+                bulk_put(&f, f.session, i, 0);
+            }
+            f.session->deadline_ns = looks + ++allowed;
+            status = esp_session_bulk_flush(f.session, NULL);
+            f.session->deadline_ns = 0;
+            assert_int_equal(f.session->bulk.left, status == ESP_OK ? left : left + N);
+        }
+        assert_status(ESP_OK, status);
+        assert_in_range(allowed, 10, LOOKS_MAX); /* it was cut off while it was loading, too */
+        assert_int_equal(f.session->bulk.written, N);
+        check_table(&f, N, version);
+        tear_down(&f);
+    }
+}
+
 /* --- threads -------------------------------------------------------------------- */
 
 enum { THREADS = 4, PER_THREAD = 3000 };
@@ -363,6 +437,8 @@ int main(void) {
         cmocka_unit_test(goes_on_top_of_what_is_there),
         cmocka_unit_test(refused_items_are_counted),
         cmocka_unit_test(sessions_of_one_thread_do_not_wait),
+        cmocka_unit_test(stops_on_request),
+        cmocka_unit_test(a_deadline_leaves_all_or_nothing),
         cmocka_unit_test(threads_load_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

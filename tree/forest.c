@@ -3,7 +3,7 @@
 
 /* --- texts ------------------------------------------------------------------------- */
 
-enum { CHUNK_BYTES_MIN = 64 << 10, CHUNK_BYTES_MAX = 32 << 20 };
+enum { CHUNK_BYTES_MIN = 64 << 10, CHUNK_BYTES_MAX = 32 << 20, AHEAD_BYTES_MIN = 4 << 20 };
 
 struct text_chunk {
     struct text_chunk *next;
@@ -25,6 +25,10 @@ void *text_chunks_alloc(struct text_chunks *chunks, const struct esp_alloc *allo
         *chunk = (struct text_chunk){chunks->head, want, sizeof *chunk};
         chunks->head = chunk;
         chunks->bytes += want;
+        esp_prefault_wait(&chunks->ahead); /* it was faster than who fills the chunk */
+        if (want >= AHEAD_BYTES_MIN) {
+            esp_prefault_start(&chunks->ahead, chunk, want);
+        }
     }
     void *ptr = (char *)chunk + chunk->used;
     chunk->used += size;
@@ -32,6 +36,7 @@ void *text_chunks_alloc(struct text_chunks *chunks, const struct esp_alloc *allo
 }
 
 void text_chunks_free(struct text_chunks *chunks, const struct esp_alloc *alloc) {
+    esp_prefault_wait(&chunks->ahead);
     while (chunks->head) {
         struct text_chunk *next = chunks->head->next;
         esp_big_free(alloc, chunks->head, chunks->head->size);
@@ -59,8 +64,9 @@ void forest_adopt(struct esp_forest *f, uint32_t count, uint32_t root_count,
     f->size = f->owner->size;
     f->depth = f->owner->depth;
     f->text = f->owner->text;
+    esp_prefault_wait(&chunks->ahead);
     f->owner->chunks = *chunks;
-    *chunks = (struct text_chunks){NULL, 0};
+    *chunks = (struct text_chunks){.head = NULL};
     f->owner->names = *names;
     *names = (struct names){.head = NULL};
 }

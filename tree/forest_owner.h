@@ -1,6 +1,7 @@
 #ifndef ESP_TREE_FOREST_OWNER_H
 #define ESP_TREE_FOREST_OWNER_H
 /* What a forest owns; shared by builder.c and forest.c only. */
+#include "core/prefault.h"
 #include "tree/forest.h"
 
 /* Node texts, packed one after another in big chunks. */
@@ -8,7 +9,10 @@ struct text_chunk;
 struct text_chunks {
     struct text_chunk *head; /* the chunk being filled */
     uint64_t bytes;          /* taken from the allocator */
+    struct esp_prefault ahead;
 };
+/* Texts are written at the pace of the importer, which must not wait for fresh pages: those of
+ * a big chunk are made ahead, see `ahead`. */
 void *text_chunks_alloc(struct text_chunks *chunks, const struct esp_alloc *alloc, size_t size);
 void text_chunks_free(struct text_chunks *chunks, const struct esp_alloc *alloc);
 

@@ -1,6 +1,7 @@
 /* Arenas, buffers, big arrays, hashing, errors, clocks and random numbers. */
 #include "core/clock.h"
 #include "core/mem.h"
+#include "core/prefault.h"
 #include "core/rng.h"
 #include "tests/support/alloc.h"
 #include "tests/support/support.h"
@@ -163,10 +164,32 @@ static void random_numbers_are_seeded_and_even(void **state) {
     assert_true(squares / 70000 > 0.97 && squares / 70000 < 1.03);
 }
 
+static void pages_made_ahead_keep_what_is_written(void **state) {
+    (void)state;
+    enum { SIZE = 6 << 20, STEP = 1000 };
+    struct esp_prefault ahead = {.running = false};
+    esp_prefault_wait(&ahead);
+    for (size_t offset = 0; offset < 2; offset++) { /* from its page's start, and not */
+        char *bytes = esp_big_alloc(&esp_alloc_libc, SIZE);
+        assert_non_null(bytes);
+        esp_prefault_start(&ahead, bytes + offset, SIZE - offset);
+        for (size_t i = 0; i < SIZE; i += STEP) {
+            bytes[i] = 'x';
+        }
+        esp_prefault_wait(&ahead);
+        assert_false(ahead.running);
+        for (size_t i = 0; i < SIZE; i++) {
+            assert_int_equal(bytes[i], i % STEP ? 0 : 'x');
+        }
+        esp_big_free(&esp_alloc_libc, bytes, SIZE);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arenas_hand_out_aligned_memory_within_their_limit),
         cmocka_unit_test(buffers_grow_to_their_limit_and_remember_failure),
+        cmocka_unit_test(pages_made_ahead_keep_what_is_written),
         cmocka_unit_test(big_arrays_keep_their_content),
         cmocka_unit_test(hashes_differ_for_bytes_lengths_and_seeds),
         cmocka_unit_test(the_first_error_wins),

@@ -45,7 +45,7 @@ static enum esp_status check_table(struct check *check, struct esp_cli_access *t
         ESP_BUF_LIT(&check->out, "}\n");
     } else if (check->findings == 0) {
         esp_buf_printf(&check->out, "%s: no findings in %llu items\n", t->table->name,
-                       (unsigned long long)t->session->usage.items_read);
+                       (unsigned long long)t->session->usage.items_returned);
     }
     cli->findings = check->findings > 0;
     return esp_cli_print(cli, &check->out);

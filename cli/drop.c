@@ -29,6 +29,7 @@ static enum esp_status run(struct esp_cli *cli, void *options, char **operands, 
     (void)count;
     enum esp_status status = esp_cli_require(cli, o->shared.table, "--table NAME");
     if (status == ESP_OK) {
+        cli->config.must_exist = true;
         status = esp_cli_store_open(cli, &o->shared, operands[0], &store);
     }
     if (status != ESP_OK) {

@@ -162,6 +162,25 @@ static enum esp_status print_result(struct esp_cli *cli, const struct edit_optio
     return status;
 }
 
+/* A store with trials does the whole operation or nothing of it, and lets nobody write in
+ * between; elsewhere it is as many requests as the layout's plan has. */
+static enum esp_status operate(struct esp_cli_access *t, enum esp_op op,
+                               const struct esp_args *args) {
+    const struct esp_store_ops *ops = t->store->ops;
+    bool whole = ops->trial_begin != NULL;
+    enum esp_status status = whole ? ops->trial_begin(t->session, t->access.err) : ESP_OK;
+    if (status != ESP_OK) {
+        return status;
+    }
+    status = esp_operate(&t->access, op, args, NULL, NULL);
+    if (whole) {
+        bool keep = status == ESP_OK;
+        enum esp_status ended = ops->trial_end(t->session, keep, keep ? t->access.err : NULL);
+        status = keep ? ended : status;
+    }
+    return status;
+}
+
 static enum esp_status write_node(struct esp_cli *cli, const struct edit_options *o, enum esp_op op,
                                   char **words, size_t count, struct esp_data data,
                                   const char *store) {
@@ -181,7 +200,7 @@ static enum esp_status write_node(struct esp_cli *cli, const struct edit_options
     }
     enum esp_status status = esp_cli_access_open(cli, &o->shared, store, &t);
     if (status == ESP_OK) {
-        status = esp_operate(&t.access, op, &args, NULL, NULL);
+        status = operate(&t, op, &args);
         if (status == ESP_OK) {
             status = print_result(cli, o, op, &t.session->usage);
         } else {

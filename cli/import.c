@@ -140,6 +140,14 @@ static enum esp_status rejects_close(struct import *im) {
 
 /* --- the load ------------------------------------------------------------------------ */
 
+/* What was written stays; the same command would find the table in its way. */
+static void say_how_to_go_on(struct import *im, enum esp_status status) {
+    if (esp_status_class(status) == ESP_CLASS_RETRY && im->result.items_written > 0) {
+        im->cli->hint = "items that were written stay: repeat the command with --if-exists append "
+                        "(writes all of them again) or --if-exists replace";
+    }
+}
+
 /* A load whose refused items are within --max-errors is done, with findings. */
 static enum esp_status judge(struct import *im, enum esp_status status) {
     struct esp_cli *cli = im->cli;
@@ -181,6 +189,7 @@ static enum esp_status load_into(struct import *im, struct esp_store *store) {
                               esp_cli_progress_load, &im->progress, &im->result, &cli->err);
         esp_cli_progress_end(&im->progress);
         status = judge(im, status);
+        say_how_to_go_on(im, status);
     }
     esp_table_close(table);
     return status;

@@ -255,6 +255,20 @@ static enum esp_status describe_command(struct esp_cli *cli, const void *options
 
 /* --- measuring ---------------------------------------------------------------------------- */
 
+/* A report that cannot be written should be known before anything is measured. */
+static enum esp_status check_report_path(struct esp_cli *cli, const char *path) {
+    FILE *file = path ? fopen(path, "a") : NULL;
+    if (path && !file) {
+        int number = errno;
+        return esp_fail(&cli->err, esp_cli_open_status(number), "cannot write %s: %s", path,
+                        strerror(number));
+    }
+    if (file) {
+        fclose(file);
+    }
+    return ESP_OK;
+}
+
 /* What can be known to be wrong before anything is read. */
 static enum esp_status check_options(struct esp_cli *cli, const struct esp_measure_options *options,
                                      struct esp_measurement *m) {
@@ -280,6 +294,30 @@ static enum esp_status check_options(struct esp_cli *cli, const struct esp_measu
                             options->report);
         }
     }
+    return check_report_path(cli, options->report);
+}
+
+/* A layout that cannot hold the tree is an error when it was asked for, else it is left out. */
+static enum esp_status keep_fitting_layouts(struct esp_cli *cli,
+                                            const struct esp_measure_options *options,
+                                            char **operands, size_t count,
+                                            struct esp_measurement *m) {
+    size_t kept = 0, had = m->options.layout_count;
+    for (size_t i = 0; i < had; i++) {
+        enum esp_status status = esp_cli_validate(cli, &m->layouts[i], m->forest, operands, count);
+        if (status == ESP_OK) {
+            m->layouts[kept++] = m->layouts[i];
+            continue;
+        }
+        bool last = kept == 0 && i + 1 == had;
+        if (options->layouts || last || esp_status_class(status) != ESP_CLASS_USER) {
+            return status;
+        }
+        fprintf(stderr, "espalier: %s is left out: %s\n", m->layouts[i].ops->name,
+                cli->err.message);
+        esp_error_clear(&cli->err);
+    }
+    m->options.layout_count = kept;
     return ESP_OK;
 }
 
@@ -305,6 +343,9 @@ static enum esp_status open_all(struct esp_cli *cli, const struct esp_measure_op
     }
     if (status == ESP_OK) {
         status = esp_cli_read_source(cli, &options->common, operands, count, &m->forest, NULL);
+    }
+    if (status == ESP_OK) {
+        status = keep_fitting_layouts(cli, options, operands, count, m);
     }
     if (status == ESP_OK) {
         status = esp_cli_store_open(cli, &options->common, options->store, &m->store);

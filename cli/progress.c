@@ -48,14 +48,17 @@ static void show_load(struct esp_cli_progress *p, const struct esp_load_progress
     char done[ESP_TEXT_MAX], total[ESP_TEXT_MAX], rate[ESP_TEXT_MAX], units[ESP_TEXT_MAX];
     char eta[ESP_TEXT_MAX], line[6 * ESP_TEXT_MAX];
     double elapsed_s = (double)s->elapsed_ns / ns_per_s;
-    double share = s->items_total ? (double)s->items_done / (double)s->items_total : 0;
-    double rate_s = elapsed_s > 0 ? (double)s->items_done / elapsed_s : 0;
-    double left_s = rate_s > 0 ? (double)(s->items_total - s->items_done) / rate_s : 0;
-    snprintf(line, sizeof line, "%3.0f %%  %s of %s items  %s items/s  %s write units  %s%s",
-             share * 100, esp_text_count(done, s->items_done),
-             esp_text_count(total, s->items_total), esp_text_count(rate, (uint64_t)rate_s),
+    bool at_the_end = s->items_done == 0; /* the store writes when it has them all */
+    uint64_t items = at_the_end ? s->items_made : s->items_done;
+    double share = s->items_total ? (double)items / (double)s->items_total : 0;
+    double rate_s = elapsed_s > 0 ? (double)items / elapsed_s : 0;
+    double left_s = rate_s > 0 ? (double)(s->items_total - items) / rate_s : 0;
+    snprintf(line, sizeof line, "%3.0f %%  %s of %s items %s  %s items/s  %s write units  %s%s",
+             share * 100, esp_text_count(done, items), esp_text_count(total, s->items_total),
+             at_the_end ? "sorted" : "written", esp_text_count(rate, (uint64_t)rate_s),
              esp_text_count(units, (uint64_t)esp_units_total(&s->usage.write)),
-             rate_s > 0 ? esp_text_seconds(eta, left_s) : "converting", rate_s > 0 ? " left" : "");
+             items < s->items_total ? esp_text_seconds(eta, left_s) : "writing",
+             items < s->items_total ? " left" : "");
     write_over(p, line);
 }
 
@@ -70,12 +73,14 @@ void esp_cli_progress_load(void *ctx, const struct esp_load_progress *s) {
     }
     fprintf(stderr,
             "{\"schema\":1,\"nodes_total\":%llu,\"nodes_done\":%llu,\"items_total\":%llu,"
-            "\"items_done\":%llu,\"write_units\":%.1f,\"requests\":%llu,\"throttled\":%llu,"
+            "\"items_made\":%llu,\"items_done\":%llu,\"write_units\":%.1f,\"requests\":%llu,"
+            "\"throttled\":%llu,"
             "\"elapsed_s\":%.3f}\n",
             (unsigned long long)s->nodes_total, (unsigned long long)s->nodes_done,
-            (unsigned long long)s->items_total, (unsigned long long)s->items_done,
-            esp_units_total(&s->usage.write), (unsigned long long)s->usage.requests,
-            (unsigned long long)s->usage.throttled, (double)s->elapsed_ns / ns_per_s);
+            (unsigned long long)s->items_total, (unsigned long long)s->items_made,
+            (unsigned long long)s->items_done, esp_units_total(&s->usage.write),
+            (unsigned long long)s->usage.requests, (unsigned long long)s->usage.throttled,
+            (double)s->elapsed_ns / ns_per_s);
 }
 
 void esp_cli_progress_step(void *ctx, const char *part, const char *what) {

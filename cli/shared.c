@@ -86,9 +86,28 @@ enum esp_status esp_cli_read_source(struct esp_cli *cli, const struct esp_cli_op
     return status == ESP_ERR_IO ? esp_cli_open_status(cli->err.os_errno) : status;
 }
 
+/* A layout that copies nodes for their ancestors makes a long chain into billions of items; nobody
+ * wants that, but finds out late. */
+static enum esp_status check_multiple(struct esp_cli *cli, const struct esp_layout *layout,
+                                      const struct esp_forest *forest) {
+    enum { ITEMS_FREE = 100000000, ITEMS_PER_NODE_MAX = 100 };
+    uint64_t items = layout->ops->item_count(layout, forest, 0, forest->count);
+    if (items <= ITEMS_FREE || items / forest->count <= ITEMS_PER_NODE_MAX) {
+        return ESP_OK;
+    }
+    return esp_fail(
+        &cli->err, ESP_ERR_LIMIT,
+        "the tree is too deep for the layout %s: %u nodes would become %llu items, more "
+        "than %d a node; choose another layout",
+        layout->ops->name, forest->count, (unsigned long long)items, ITEMS_PER_NODE_MAX);
+}
+
 enum esp_status esp_cli_validate(struct esp_cli *cli, const struct esp_layout *layout,
                                  const struct esp_forest *forest, char **paths, size_t count) {
     enum esp_status status = layout->ops->validate(layout, forest, &cli->err);
+    if (status == ESP_OK) {
+        status = check_multiple(cli, layout, forest);
+    }
     name_source(cli, paths, count);
     return status;
 }
@@ -186,6 +205,7 @@ enum esp_status esp_cli_access_open(struct esp_cli *cli, const struct esp_cli_op
         status = esp_cli_layout_open(cli, options->layout, &options->set, &out->layout);
     }
     if (status == ESP_OK) {
+        cli->config.must_exist = true;
         status = esp_cli_store_open(cli, options, url, &out->store);
     }
     if (status == ESP_OK) {

@@ -145,6 +145,7 @@ static enum esp_status run(struct esp_cli *cli, void *options, char **operands, 
     const struct esp_cli_options *o = options;
     struct listing l = {.cli = cli, .json = o->json};
     (void)count;
+    cli->config.must_exist = true;
     enum esp_status status = esp_cli_store_open(cli, o, operands[0], &l.store);
     if (status != ESP_OK) {
         return status;

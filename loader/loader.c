@@ -44,7 +44,7 @@ struct loading {
 
 /* What a worker shows of itself while it works. */
 struct snapshot {
-    uint64_t nodes_done, items_done;
+    uint64_t nodes_done, items_made, items_done;
     struct esp_usage usage;
 };
 
@@ -85,6 +85,7 @@ static enum esp_status put(void *ctx, const struct esp_item *item) {
 static void show(struct worker *me) {
     pthread_mutex_lock(&me->lock);
     me->shown.nodes_done = me->nodes_done;
+    me->shown.items_made = me->session->bulk.planned;
     me->shown.items_done = me->session->bulk.written + me->session->bulk.refused;
     me->shown.usage = me->session->usage;
     pthread_mutex_unlock(&me->lock);
@@ -156,6 +157,7 @@ static void report(void *ctx) {
         struct worker *w = &load->workers[i];
         pthread_mutex_lock(&w->lock);
         p.nodes_done += w->shown.nodes_done;
+        p.items_made += w->shown.items_made;
         p.items_done += w->shown.items_done;
         esp_usage_add(&p.usage, &w->shown.usage);
         pthread_mutex_unlock(&w->lock);

@@ -21,7 +21,9 @@ struct esp_load_options {
 /* A consistent enough snapshot; counts never go down. */
 struct esp_load_progress {
     uint64_t nodes_total, nodes_done;
-    uint64_t items_total, items_done;
+    /* made and handed to the store; written or refused.  An embedded store writes all of a
+     * load at its end, in the order of keys. */
+    uint64_t items_total, items_made, items_done;
     uint64_t elapsed_ns;
     struct esp_usage usage;
 };

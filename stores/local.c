@@ -674,6 +674,10 @@ static const struct esp_kv_ops local_ops = {
 /* --- the store ------------------------------------------------------------------ */
 
 static enum esp_status open_store(struct esp_store *store, struct esp_error *err) {
+    if (store->config && store->config->must_exist && !local_env_exists(store->target)) {
+        return esp_fail(err, ESP_ERR_NOT_FOUND, "there is no store in the folder '%s'",
+                        store->target);
+    }
     struct local_kv *kv = esp_calloc(store->alloc, 1, sizeof *kv);
     if (!kv) {
         return esp_fail_nomem(err);

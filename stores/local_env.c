@@ -138,6 +138,12 @@ static enum esp_status fail_errno(const char *path, const char *doing, struct es
     return esp_fail(err, ESP_ERR_IO, "cannot %s %s: %s", doing, path, strerror(code));
 }
 
+bool local_env_exists(const char *folder) {
+    char file[1100];
+    int len = snprintf(file, sizeof file, "%s/data.mdb", folder);
+    return len < (int)sizeof file && access(file, F_OK) == 0;
+}
+
 static enum esp_status make_folder(struct local_env *env, const char *folder,
                                    struct esp_error *err) {
     struct stat st;

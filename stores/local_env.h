@@ -37,6 +37,8 @@ struct local_env {
     char path[1024];
 };
 
+/* Has a store ever been opened in the folder? */
+bool local_env_exists(const char *folder);
 /* `folder` "" makes a temporary one, which has no name any more when this returns: it is
  * gone with the process whatever becomes of that. */
 enum esp_status local_env_open(const char *folder, bool sync, struct local_env **out,

@@ -223,6 +223,7 @@ struct esp_store_config {
     uint32_t batch;                              /* items a BatchWriteItem; 0 = 25 */
     uint64_t seed;                               /* jitter */
     bool no_sync;                                /* local: do not wait for the disk at commit */
+    bool must_exist; /* local: ERR_NOT_FOUND instead of making a store that is not there */
     uint64_t timeout_ms;                         /* give up on one operation after this; 0 = 60 s */
     uint64_t page_bytes; /* local, memory: bytes a page; 0 = 1 MiB (tests use 100) */
 };

@@ -214,6 +214,13 @@ static struct path_key key_of(const struct esp_item *item) {
                                 : (struct path_key){.root = esp_item_text(item, ID)};
 }
 
+/* A root has no path; any other begins and ends with the separator. */
+static bool is_framed(struct esp_str path, struct esp_str separator) {
+    return path.ptr == NULL ||
+           (path.len >= separator.len && memcmp(path.ptr, separator.ptr, separator.len) == 0 &&
+            memcmp(path.ptr + path.len - separator.len, separator.ptr, separator.len) == 0);
+}
+
 static enum esp_status resolve(struct esp_access *a, struct esp_str id, struct esp_locator *out) {
     struct esp_item item;
     enum esp_status status = esp_access_get(a, id, &item);
@@ -225,6 +232,13 @@ static enum esp_status resolve(struct esp_access *a, struct esp_str id, struct e
         return esp_fail_nomem(a->err);
     }
     *key = key_of(&item);
+    if (!is_framed(key->path, a->layout->separator)) {
+        return esp_fail(
+            a->err, ESP_ERR_REFUSED,
+            "the path '%.*s' of '%.*s' does not begin and end with the separator '%.*s': "
+            "the table was made with another one, or is damaged",
+            ESP_FMT(key->path), ESP_FMT(id), ESP_FMT(a->layout->separator));
+    }
     *out = (struct esp_locator){esp_item_text(&item, ID), key};
     return ESP_OK;
 }
@@ -243,7 +257,7 @@ static enum esp_status key_at(struct esp_access *a, const struct esp_locator *at
 /* The id the path ends with: the parent's. */
 static struct esp_str parent_of(const struct path_key *key, struct esp_str separator) {
     struct esp_str path = key->path;
-    if (path.len < 2 * separator.len + 1) {
+    if (path.len < 2 * separator.len + 1 || !is_framed(path, separator)) {
         return path.len ? key->root : (struct esp_str){"", 0};
     }
     path.len -= separator.len;

@@ -221,6 +221,19 @@ static bool is_framed(struct esp_str path, struct esp_str separator) {
             memcmp(path.ptr + path.len - separator.len, separator.ptr, separator.len) == 0);
 }
 
+static enum esp_status read_key(struct esp_access *a, const struct esp_item *item,
+                                struct path_key *key) {
+    *key = key_of(item);
+    if (is_framed(key->path, a->layout->separator)) {
+        return ESP_OK;
+    }
+    return esp_fail(
+        a->err, ESP_ERR_REFUSED,
+        "the path '%.*s' of '%.*s' does not begin and end with the separator '%.*s': the "
+        "table was made with another one, or is damaged",
+        ESP_FMT(key->path), ESP_FMT(esp_item_text(item, ID)), ESP_FMT(a->layout->separator));
+}
+
 static enum esp_status resolve(struct esp_access *a, struct esp_str id, struct esp_locator *out) {
     struct esp_item item;
     enum esp_status status = esp_access_get(a, id, &item);
@@ -231,16 +244,8 @@ static enum esp_status resolve(struct esp_access *a, struct esp_str id, struct e
     if (!key) {
         return esp_fail_nomem(a->err);
     }
-    *key = key_of(&item);
-    if (!is_framed(key->path, a->layout->separator)) {
-        return esp_fail(
-            a->err, ESP_ERR_REFUSED,
-            "the path '%.*s' of '%.*s' does not begin and end with the separator '%.*s': "
-            "the table was made with another one, or is damaged",
-            ESP_FMT(key->path), ESP_FMT(id), ESP_FMT(a->layout->separator));
-    }
     *out = (struct esp_locator){esp_item_text(&item, ID), key};
-    return ESP_OK;
+    return read_key(a, &item, key);
 }
 
 /* The key of a locator, looked up if it has none. */
@@ -405,10 +410,12 @@ static enum esp_status op_is_descendant(struct esp_access *a, const struct esp_a
         struct esp_item at, to;
         enum esp_status status = esp_access_get_two(
             a, args->at.id, to_exists ? (struct esp_str){0} : args->to.id, &at, &to);
+        if (status == ESP_OK) {
+            status = read_key(a, &at, &key);
+        }
         if (status != ESP_OK) {
             return status;
         }
-        key = key_of(&at);
         to_exists = true;
     }
     enum esp_status status = split(a, &key, &id, &count);
@@ -466,13 +473,15 @@ static enum esp_status op_window(struct esp_access *a, const struct esp_args *ar
     if (!args->at.key || args->lo == 0) { /* one GetItem is look-up and answer */
         struct esp_item item;
         enum esp_status status = esp_access_get(a, args->at.id, &item);
+        if (status == ESP_OK) {
+            status = read_key(a, &item, &key);
+        }
         if (status == ESP_OK && args->lo == 0) {
             status = esp_access_pass(a, &item, fn, ctx);
         }
         if (status != ESP_OK) {
             return status;
         }
-        key = key_of(&item);
     }
     if (args->hi == 0) {
         return ESP_OK;
@@ -573,9 +582,18 @@ static enum esp_status move_begin(struct esp_access *a, const struct esp_args *a
     if (status != ESP_OK) {
         return status;
     }
-    m->at = look_at ? key_of(&m->item) : *(const struct path_key *)args->at.key;
-    if (!to_root) {
-        parent = look_to ? key_of(&parent_item) : *(const struct path_key *)args->to.key;
+    if (look_at) {
+        status = read_key(a, &m->item, &m->at);
+    } else {
+        m->at = *(const struct path_key *)args->at.key;
+    }
+    if (status == ESP_OK && look_to) {
+        status = read_key(a, &parent_item, &parent);
+    } else if (!to_root && !look_to) {
+        parent = *(const struct path_key *)args->to.key;
+    }
+    if (status != ESP_OK) {
+        return status;
     }
     m->below_at = path_below(a, &m->at, args->at.id);
     m->to = (struct path_key){.root = to_root ? args->at.id : parent.root};
@@ -691,7 +709,7 @@ static enum esp_status op_remove(struct esp_access *a, const struct esp_args *ar
     } else {
         status = esp_access_get(a, args->at.id, &item);
         if (status == ESP_OK) {
-            key = key_of(&item);
+            status = read_key(a, &item, &key);
         }
     }
     if (status == ESP_OK) {

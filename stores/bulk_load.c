@@ -10,9 +10,9 @@
 #include "stores/engine_session.h"
 
 enum {
-    MEMORY_BYTES = 512 << 20, /* of the runs of a table; above it they are spilled */
+    MEMORY_BYTES = 448 << 20, /* of the runs of a table; above it they are spilled */
     SPILL_PART_MIN = 16,      /* no run below this part of the limit is spilled */
-    COMMIT_BYTES = 64 << 20,  /* of a load; the next part gets a commit of its own */
+    COMMIT_BYTES = 32 << 20,  /* of a load; the next part gets a commit of its own */
     RECORD_BYTES_MAX = 64 << 20,
     WAIT_SLICE_MS = 20,
     STALLED_SLICES = 50,  /* others that put nothing for so long are not waited for */

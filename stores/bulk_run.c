@@ -186,13 +186,16 @@ void bulk_run_drop_last(struct bulk_run *run, uint32_t ref) {
 /* --- sorting -------------------------------------------------------------------- */
 
 enum {
-    RADIX_COUNT_MIN = 2048, /* below, comparing is faster */
+    RADIX_COUNT_MIN = 512, /* below, comparing is faster */
     RADIX_BITS = 11,
     RADIX_PASSES = 6,
     RADIX_BUCKETS = 1 << RADIX_BITS,
     INSERTION_COUNT_MAX = 24,
     COMPARE_COUNT_MAX = 3,
-    PREFETCH_ENTRIES = 16, /* sorted order is no order of memory */
+    /* Sorted order is no order of memory.  A merge fetches whole records: further ahead, they are
+     * gone again before their turn. */
+    SORT_AHEAD = 32,
+    MERGE_AHEAD = 8
 };
 
 /* Entries that agree on all bytes in front of `depth`. */
@@ -300,8 +303,8 @@ static bool deepen(const struct bulk_run *run, struct bulk_sort *sort, size_t co
     size_t common = first.key_len;
     bool more = false;
     for (size_t i = 1; i < count; i++) {
-        if (i + PREFETCH_ENTRIES < count) {
-            __builtin_prefetch(address_of(run, sort[i + PREFETCH_ENTRIES].ref) + *depth);
+        if (i + SORT_AHEAD < count) {
+            __builtin_prefetch(address_of(run, sort[i + SORT_AHEAD].ref) + *depth);
         }
         struct block block = block_at(run, sort[i].ref);
         size_t most = block.key_len < common ? block.key_len : common, at = *depth;
@@ -315,8 +318,8 @@ static bool deepen(const struct bulk_run *run, struct bulk_sort *sort, size_t co
     }
     *depth = common > *depth ? common : *depth;
     for (size_t i = 0; i < count; i++) {
-        if (i + PREFETCH_ENTRIES < count) {
-            __builtin_prefetch(address_of(run, sort[i + PREFETCH_ENTRIES].ref) + *depth);
+        if (i + SORT_AHEAD < count) {
+            __builtin_prefetch(address_of(run, sort[i + SORT_AHEAD].ref) + *depth);
         }
         struct block block = block_at(run, sort[i].ref);
         sort[i].head = head_at(block.bytes, block.key_len, *depth);
@@ -571,11 +574,11 @@ static enum esp_status advance_file(struct source *s, struct esp_error *err) {
 /* What comes into use later: first where the blocks are, half way on what they have. */
 static void prefetch(const struct source *s) {
     enum { LINE_BYTES = 64 };
-    if (s->at + PREFETCH_ENTRIES < s->list->count) {
-        __builtin_prefetch(address_of(s->run, s->list->sort[s->at + PREFETCH_ENTRIES].ref));
+    if (s->at + MERGE_AHEAD < s->list->count) {
+        __builtin_prefetch(address_of(s->run, s->list->sort[s->at + MERGE_AHEAD].ref));
     }
-    if (s->at + PREFETCH_ENTRIES / 2 < s->list->count) {
-        uint32_t ref = s->list->sort[s->at + PREFETCH_ENTRIES / 2].ref;
+    if (s->at + MERGE_AHEAD / 2 < s->list->count) {
+        uint32_t ref = s->list->sort[s->at + MERGE_AHEAD / 2].ref;
         struct block block = block_at(s->run, ref);
         const char *at = block.bytes;
         size_t bytes = block.key_len + block.record_len;

@@ -3,6 +3,7 @@
  *   D name    the definition        S name    the state
  *   F tree    a free tree           L tree    a tree under construction
  *   N         the next tree number that was never used
+ *   I         the incarnation of the table that is created next
  */
 #include "stores/catalog.h"
 
@@ -67,6 +68,26 @@ enum esp_status esp_catalog_state_put(struct esp_kv_session *kv, struct esp_str 
     struct catalog_key key;
     return put(kv, name_key(&key, 'S', name), (struct esp_str){(const char *)state, sizeof *state},
                err);
+}
+
+/* A number that was never used, of the counter 'N' or 'I'. */
+static enum esp_status next_number(struct esp_kv_session *kv, char counter, uint32_t *out,
+                                   struct esp_error *err) {
+    struct catalog_key key;
+    struct esp_str value, none = {"", 0};
+    uint32_t next = 1;
+    enum esp_status status = get(kv, name_key(&key, counter, none), &value, err);
+    if (status == ESP_OK) {
+        if (value.len != sizeof next) {
+            return esp_fail(err, ESP_ERR_IO, "a counter of the catalog is damaged");
+        }
+        memcpy(&next, value.ptr, sizeof next);
+    } else if (status != ESP_ERR_NOT_FOUND) {
+        return status;
+    }
+    *out = next++;
+    return put(kv, name_key(&key, counter, none),
+               (struct esp_str){(const char *)&next, sizeof next}, err);
 }
 
 /* --- definitions ---------------------------------------------------------------- */
@@ -237,6 +258,9 @@ enum esp_status esp_catalog_create(struct esp_kv_session *kv, struct esp_str nam
     if (status == ESP_OK) {
         status = esp_catalog_tree_done(kv, state.tree, err);
     }
+    if (status == ESP_OK) {
+        status = next_number(kv, 'I', &state.incarnation, err);
+    }
     return status == ESP_OK ? esp_catalog_state_put(kv, name, &state, err) : status;
 }
 
@@ -293,29 +317,12 @@ static enum esp_status first_tree(struct esp_kv_session *kv, char kind, uint32_t
     return status == ESP_STOP ? ESP_OK : status;
 }
 
-/* A number that was never used. */
-static enum esp_status next_number(struct esp_kv_session *kv, uint32_t *tree,
-                                   struct esp_error *err) {
-    struct catalog_key key;
-    struct esp_str value, none = {"", 0};
-    uint32_t next = 1;
-    enum esp_status status = get(kv, name_key(&key, 'N', none), &value, err);
-    if (status == ESP_OK) {
-        memcpy(&next, value.ptr, sizeof next);
-    } else if (status != ESP_ERR_NOT_FOUND) {
-        return status;
-    }
-    *tree = next++;
-    return put(kv, name_key(&key, 'N', none), (struct esp_str){(const char *)&next, sizeof next},
-               err);
-}
-
 enum esp_status esp_catalog_tree_begin(struct esp_kv_session *kv, uint32_t *tree,
                                        struct esp_error *err) {
     struct catalog_key key;
     enum esp_status status = first_tree(kv, 'F', 0, tree, err);
     if (status == ESP_OK) {
-        status = *tree ? del(kv, tree_key(&key, 'F', *tree), err) : next_number(kv, tree, err);
+        status = *tree ? del(kv, tree_key(&key, 'F', *tree), err) : next_number(kv, 'N', tree, err);
     }
     if (status == ESP_OK) {
         status = put(kv, tree_key(&key, 'L', *tree), (struct esp_str){"", 0}, err);

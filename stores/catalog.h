@@ -10,6 +10,7 @@
 /* What changes with every write of a table. */
 struct esp_table_state {
     uint32_t tree;
+    uint32_t incarnation; /* which of the tables that have had this name; never used again */
     uint64_t items, item_bytes;
     uint64_t entries[ESP_INDEX_MAX], entry_bytes[ESP_INDEX_MAX]; /* as defined */
 };

@@ -295,6 +295,7 @@ enum esp_status esp_engine_table_open(struct esp_table *table, struct esp_error 
     const struct esp_alloc *alloc = table->store->alloc;
     struct esp_kv_session *kv;
     struct esp_table_definition definition;
+    struct esp_table_state state = {0};
     struct engine_table *t = esp_calloc(alloc, 1, sizeof *t);
     if (!t) {
         return esp_fail_nomem(err);
@@ -310,12 +311,16 @@ enum esp_status esp_engine_table_open(struct esp_table *table, struct esp_error 
     }
     if (status == ESP_OK) {
         status = esp_catalog_definition(kv, t->name, &t->arena, &definition, err);
+        if (status == ESP_OK) {
+            status = esp_catalog_state_get(kv, t->name, &state, err);
+        }
         status = control_end(kv, false, status, err);
     }
     if (status == ESP_OK) {
         status = esp_schema_match(&table->schema, &definition.schema, err);
     }
     if (status == ESP_OK) {
+        t->incarnation = state.incarnation;
         order_indexes(t, &definition.schema);
         t->same_attrs = esp_schema_same_attrs(&t->schema, t->view);
         status = bulk_table_new(t, &t->bulk, err);
@@ -426,6 +431,11 @@ enum esp_status engine_begin(struct engine_session *e, enum esp_kv_mode mode,
         if (mode != ESP_KV_READ || !e->state_known || e->version != version) {
             e->state_known = false;
             status = esp_catalog_state_get(e->kv, e->table->name, &e->state, err);
+            if (status == ESP_OK && e->state.incarnation != e->table->incarnation) {
+                status = esp_fail(err, ESP_ERR_NOT_FOUND,
+                                  "the table %.*s was replaced meanwhile: open it again",
+                                  ESP_FMT(e->table->name));
+            }
             if (status != ESP_OK) {
                 ops->end(e->kv);
                 return status;

@@ -189,7 +189,9 @@ static enum esp_status evaluate(struct engine_session *e, struct esp_request *r,
     struct esp_item item;
     bool holds = true;
     enum esp_status status = ESP_OK;
-    esp_record_view(schema, record, &item);
+    if (!esp_record_view(schema, record, &item)) {
+        return engine_damaged(e, &r->error);
+    }
     page->items++;
     page->bytes += esp_record_size(record);
     *end = page->items == page->limit || page->bytes >= e->table->engine->page_bytes;

@@ -21,6 +21,7 @@ struct engine_table {
     struct esp_schema schema;
     int stored_index[ESP_INDEX_MAX]; /* position in the definition */
     const struct esp_schema *view;   /* the caller's */
+    uint32_t incarnation;            /* the one that `schema` is of */
     bool same_attrs;                 /* both have the same attributes at the same positions */
     struct bulk_table *bulk;
 };
@@ -64,7 +65,8 @@ static inline void engine_leave(struct engine_session *e) {
     e->busy = false;
 }
 
-/* Begin a transaction in which e->state and its tree are valid.  ERR_NOT_FOUND: dropped. */
+/* Begin a transaction in which e->state and its tree are valid.  ERR_NOT_FOUND: dropped since
+ * the table was opened, also when another of its name is there now. */
 enum esp_status engine_begin(struct engine_session *e, enum esp_kv_mode mode,
                              struct esp_error *err) ESP_MUST_CHECK;
 /* Commit with the state as e->state has it now. */
@@ -94,6 +96,8 @@ enum esp_status engine_write(struct engine_session *e, struct esp_request *r, bo
 enum esp_status engine_replace(struct engine_session *e, struct esp_str key,
                                const struct engine_image *old, const struct engine_image *new_image,
                                struct esp_error *err) ESP_MUST_CHECK;
+/* ERR_IO: a record is not one of the table's schema. */
+enum esp_status engine_damaged(const struct engine_session *e, struct esp_error *err);
 /* The record under `key` as an image that borrows from the database; *found. */
 enum esp_status engine_load(struct engine_session *e, struct esp_str key, struct engine_image *out,
                             bool *found, struct esp_error *err) ESP_MUST_CHECK;

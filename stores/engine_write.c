@@ -19,12 +19,18 @@ struct plan {
     struct esp_item new_item;
 };
 
+enum esp_status engine_damaged(const struct engine_session *e, struct esp_error *err) {
+    return esp_fail(err, ESP_ERR_IO, "table %.*s: an item cannot be read: the store is damaged",
+                    ESP_FMT(e->table->name));
+}
+
 enum esp_status engine_load(struct engine_session *e, struct esp_str key, struct engine_image *out,
                             bool *found, struct esp_error *err) {
     enum esp_status status = e->kv->kv->ops->get(e->kv, e->state.tree, key, &out->record, err);
     *found = status == ESP_OK;
-    if (*found) {
-        esp_record_view(&e->table->schema, out->record, &out->item);
+    if (*found && !esp_record_view(&e->table->schema, out->record, &out->item)) {
+        *found = false;
+        return engine_damaged(e, err);
     }
     return status == ESP_ERR_NOT_FOUND ? ESP_OK : status;
 }

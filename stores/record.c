@@ -71,45 +71,103 @@ void esp_record_put(struct esp_buf *out, const struct esp_schema *schema,
     out->len = (size_t)(at - out->ptr);
 }
 
-static const char *view_string(const char *at, enum esp_type type, struct esp_value *out) {
-    uint32_t len = (unsigned char)*at++;
-    if (len == LONG_LEN) {
-        memcpy(&len, at, sizeof len);
-        at += sizeof len;
-    }
-    *out = (struct esp_value){type, {at, len}, 0};
-    return at + len;
+/* What is left of a record. */
+struct reader {
+    const char *at, *end;
+};
+
+static bool has(const struct reader *r, size_t bytes) {
+    return __builtin_expect((size_t)(r->end - r->at) >= bytes, 1);
 }
 
-static const char *view_value(const char *at, struct esp_value *out) {
-    switch ((enum tag) * at++) {
+static bool view_string(struct reader *r, enum esp_type type, struct esp_value *out) {
+    uint32_t len;
+    if (!has(r, 1)) {
+        return false;
+    }
+    len = (unsigned char)*r->at++;
+    if (len == LONG_LEN) {
+        if (!has(r, sizeof len)) {
+            return false;
+        }
+        memcpy(&len, r->at, sizeof len);
+        r->at += sizeof len;
+    }
+    if (!has(r, len)) {
+        return false;
+    }
+    *out = (struct esp_value){type, {r->at, len}, 0};
+    r->at += len;
+    return true;
+}
+
+static bool view_value(struct reader *r, struct esp_value *out) {
+    if (!has(r, 1)) {
+        return false;
+    }
+    switch ((enum tag) * r->at++) {
     case TAG_S:
-        return view_string(at, ESP_TYPE_S, out);
+        return view_string(r, ESP_TYPE_S, out);
     case TAG_B:
-        return view_string(at, ESP_TYPE_B, out);
+        return view_string(r, ESP_TYPE_B, out);
     case TAG_JSON:
-        return view_string(at, ESP_TYPE_JSON, out);
+        return view_string(r, ESP_TYPE_JSON, out);
     case TAG_N_TEXT:
-        return view_string(at, ESP_TYPE_N, out);
+        return view_string(r, ESP_TYPE_N, out);
     case TAG_N:
         *out = (struct esp_value){.type = ESP_TYPE_N};
-        memcpy(&out->n, at, sizeof out->n);
-        return at + sizeof out->n;
+        if (!has(r, sizeof out->n)) {
+            return false;
+        }
+        memcpy(&out->n, r->at, sizeof out->n);
+        r->at += sizeof out->n;
+        return true;
     case TAG_NONE:
-        break;
+        *out = (struct esp_value){.type = ESP_TYPE_NONE};
+        return true;
     }
-    *out = (struct esp_value){.type = ESP_TYPE_NONE};
-    return at;
+    return false;
 }
 
-void esp_record_view(const struct esp_schema *schema, struct esp_str record, struct esp_item *out) {
-    uint32_t head[3];
-    memcpy(head, record.ptr, HEADER_BYTES);
-    const char *at = record.ptr + HEADER_BYTES;
-    for (size_t i = 0; i < schema->attr_count; i++) {
-        at = view_value(at, &out->value[i]);
+/* Keys are made of these, in buffers as long as the longest that are allowed. */
+static bool may_be_key(const struct esp_schema *schema, const struct esp_item *item, int position,
+                       size_t bytes_max, bool needed) {
+    if (position < 0) {
+        return true;
     }
-    out->data = (struct esp_data){at, head[1], head[2]};
+    const struct esp_value *value = &item->value[position];
+    return value->type == ESP_TYPE_NONE
+               ? !needed
+               : value->type == schema->attr[position].type && value->s.len <= bytes_max;
+}
+
+static bool keys_fit(const struct esp_schema *schema, const struct esp_item *item) {
+    bool fit = may_be_key(schema, item, schema->pk, ESP_PK_BYTES_MAX, true) &&
+               may_be_key(schema, item, schema->sk, ESP_SK_BYTES_MAX, true);
+    for (size_t i = 0; i < schema->index_count && fit; i++) {
+        fit = may_be_key(schema, item, schema->index[i].pk, ESP_PK_BYTES_MAX, false) &&
+              may_be_key(schema, item, schema->index[i].sk, ESP_SK_BYTES_MAX, false);
+    }
+    return fit;
+}
+
+bool esp_record_view(const struct esp_schema *schema, struct esp_str record, struct esp_item *out) {
+    struct reader r = {record.ptr, record.ptr + record.len};
+    uint32_t head[3] = {0};
+    bool good = has(&r, HEADER_BYTES);
+    if (good) {
+        memcpy(head, r.at, HEADER_BYTES);
+        r.at += HEADER_BYTES;
+    }
+    for (size_t i = 0; i < schema->attr_count && good; i++) {
+        good = view_value(&r, &out->value[i]);
+    }
+    out->data = (struct esp_data){r.at, head[1], head[2]};
+    if (good && (size_t)(r.end - r.at) == head[1] && keys_fit(schema, out)) {
+        return true;
+    }
+    memset(out, 0, sizeof *out);
+    return false;
 }
 
 static bool is_included(const struct esp_index *index, struct esp_str name) {

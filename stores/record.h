@@ -10,9 +10,10 @@
 /* Append the record of an item that is charged with `size` bytes. */
 void esp_record_put(struct esp_buf *out, const struct esp_schema *schema,
                     const struct esp_item *item, uint32_t size);
-/* View of a record; borrows its bytes. */
-void esp_record_view(const struct esp_schema *schema, struct esp_str record, struct esp_item *out);
-/* Bytes DynamoDB charges for what the record holds. */
+/* View of a record; borrows its bytes.  They may come from a disk: false when they are not what
+ * esp_record_put makes of an item of this schema; the item is empty then. */
+bool esp_record_view(const struct esp_schema *schema, struct esp_str record, struct esp_item *out);
+/* Bytes DynamoDB charges for what the record holds; for one that can be viewed. */
 static inline uint32_t esp_record_size(struct esp_str record) {
     uint32_t size;
     memcpy(&size, record.ptr, sizeof size);

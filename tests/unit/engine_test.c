@@ -207,6 +207,15 @@ static void put_numbered(struct fixture *f, const struct esp_schema *schema, int
     }
 }
 
+static void puts_do_not_find_it(struct fixture *f) {
+    struct esp_write w = {.kind = ESP_PUT};
+    w.item.value[0] = esp_s(ESP_STR("p"));
+    w.item.value[1] = esp_s(ESP_STR("k00"));
+    assert_status(ESP_ERR_NOT_FOUND, esp_session_write(f->session, &w, 1, NULL, NULL));
+    assert_ok(esp_session_bulk_put(f->session, &w.item, &f->err), &f->err);
+    assert_status(ESP_ERR_NOT_FOUND, esp_session_bulk_flush(f->session, NULL));
+}
+
 static void a_limit_that_fits_gives_a_cursor(void **state) {
     (void)state;
     static struct answer a;
@@ -366,6 +375,58 @@ static void refuses_what_dynamodb_refuses(void **state) {
 }
 
 /* A table opened with another idea of which attributes are structural. */
+/* Another store, perhaps another process, drops the table and makes one of the same name: what
+ * is in that one must not be read with the schema that the first was opened with. */
+static void a_replaced_table_is_noticed(void **state) {
+    (void)state;
+    for (int u = 0; u < 2; u++) {
+        struct table_model m;
+        struct fixture f;
+        struct esp_schema other = {.attr = {{ESP_STR("z"), ESP_TYPE_S}}, .attr_count = 1, .sk = -1};
+        struct esp_item keys[1];
+        struct esp_write w = {.kind = ESP_PUT};
+        struct esp_query q = {.index = ESP_PRIMARY, .pk = esp_s(ESP_STR("p"))};
+        static struct answer a;
+        table_model_init(&m, 0, 1 << 20);
+        set_up(&f, urls[u], &m.schema, 0);
+        put_numbered(&f, &m.schema, 3);
+        a = (struct answer){.schema = &m.schema};
+        assert_ok(esp_session_query(f.session, &q, collect, &a, &f.err), &f.err);
+        assert_int_equal(a.count, 3);
+        assert_ok(f.store->ops->drop_table(f.store, "test", &f.err), &f.err);
+        assert_status(ESP_ERR_NOT_FOUND, esp_session_query(f.session, &q, collect, &a, NULL));
+        for (int same = 0; same < 2; same++) { /* also when the schema is the same */
+            struct esp_table *table;
+            struct esp_session *session;
+            const struct esp_schema *schema = same ? &m.schema : &other;
+            assert_ok(f.store->ops->create_table(f.store, "test", schema, NULL, &f.err), &f.err);
+            assert_ok(esp_table_open(f.store, "test", schema, &table, &f.err), &f.err);
+            assert_ok(esp_session_open(table, &session, &f.err), &f.err);
+            memset(&w.item, 0, sizeof w.item);
+            w.item.value[0] = esp_s(ESP_STR("p"));
+            if (same) {
+                w.item.value[1] = esp_s(ESP_STR("k"));
+            }
+            assert_ok(esp_session_write(session, &w, 1, NULL, &f.err), &f.err);
+            memset(keys, 0, sizeof keys);
+            keys[0].value[0] = esp_s(ESP_STR("p"));
+            keys[0].value[1] = esp_s(ESP_STR("k"));
+            struct esp_error err = ESP_ERROR_INIT;
+            assert_status(ESP_ERR_NOT_FOUND,
+                          esp_session_get(f.session, keys, 1, true, collect, &a, &err));
+            assert_non_null(strstr(err.message, "was replaced"));
+            assert_status(ESP_ERR_NOT_FOUND, esp_session_query(f.session, &q, collect, &a, NULL));
+            puts_do_not_find_it(&f);
+            assert_int_equal(a.count, 3);
+            esp_session_close(session);
+            esp_table_close(table);
+            assert_ok(f.store->ops->drop_table(f.store, "test", &f.err), &f.err);
+        }
+        tear_down(&f);
+        table_model_fini(&m);
+    }
+}
+
 static void schemas_may_differ_in_attributes(void **state) {
     (void)state;
     for (int u = 0; u < 2; u++) {
@@ -483,6 +544,7 @@ int main(void) {
         cmocka_unit_test(a_cursor_outside_is_refused),
         cmocka_unit_test(callbacks_may_use_the_session),
         cmocka_unit_test(refuses_what_dynamodb_refuses),
+        cmocka_unit_test(a_replaced_table_is_noticed),
         cmocka_unit_test(schemas_may_differ_in_attributes),
         cmocka_unit_test(every_allocation_may_fail),
     };

@@ -134,6 +134,49 @@ static void a_folder_may_be_opened_twice(void **state) {
     esp_test_rmdir(f.folder);
 }
 
+/* The length of a string within the stored items, made longer than what is stored. */
+static void damage_items(struct fixture *f) {
+    static const char stored[] = "\1\6item-7";
+    char path[300];
+    size_t len, found = 0;
+    snprintf(path, sizeof path, "%s/db/data.mdb", f->folder);
+    char *bytes = esp_test_read_file(path, &len);
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    for (size_t at = 0; at + sizeof stored <= len; at++) {
+        if (memcmp(bytes + at, stored, sizeof stored - 1) == 0) {
+            assert_int_equal(fseek(file, (long)at + 1, SEEK_SET), 0);
+            assert_int_equal(fputc(200, file), 200);
+            found++;
+        }
+    }
+    assert_int_equal(fclose(file), 0);
+    free(bytes);
+    assert_true(found > 0);
+}
+
+static void a_damaged_item_is_reported(void **state) {
+    (void)state;
+    struct fixture f;
+    struct census c = {0};
+    struct esp_scan scan = {.index = ESP_PRIMARY};
+    struct esp_item key = {.value = {esp_s(ESP_STR("item-7"))}};
+    make_folder(&f);
+    open_all(&f, true);
+    assert_ok(put(&f, 7), &f.err);
+    close_all(&f);
+    damage_items(&f);
+    open_all(&f, false);
+    assert_status(ESP_ERR_IO, esp_session_scan(f.session, &scan, take, &c, &f.err));
+    assert_non_null(strstr(f.err.message, "the store is damaged"));
+    assert_status(ESP_ERR_IO, esp_session_get(f.session, &key, 1, true, take, &c, NULL));
+    f.err = (struct esp_error)ESP_ERROR_INIT;
+    assert_status(ESP_ERR_IO, put(&f, 7)); /* needs to know what it replaces */
+    assert_int_equal(c.count, 0);
+    close_all(&f);
+    esp_test_rmdir(f.folder);
+}
+
 static void a_bad_folder_is_named(void **state) {
     (void)state;
     struct fixture f;
@@ -233,6 +276,14 @@ static int create_from_child(struct fixture *f) {
     return 0;
 }
 
+static void open_table_again(struct fixture *f) {
+    f->err = (struct esp_error)ESP_ERROR_INIT;
+    esp_session_close(f->session);
+    esp_table_close(f->table);
+    assert_ok(esp_table_open(f->store, "local", &f->schema, &f->table, &f->err), &f->err);
+    assert_ok(esp_session_open(f->table, &f->session, &f->err), &f->err);
+}
+
 /* LMDB must not be carried over a fork: the child is made by a process that has not opened. */
 static void processes_share_a_folder(void **state) {
     (void)state;
@@ -248,7 +299,9 @@ static void processes_share_a_folder(void **state) {
         bool good = put(&f, 1) == ESP_OK && write(ready[1], "x", 1) == 1 &&
                     read(go[0], &byte, 1) == 1 && census(&f).count == 51 &&
                     write(ready[1], "x", 1) == 1 && read(go[0], &byte, 1) == 1 &&
-                    census(&f).count == 1;
+                    put(&f, 8) == ESP_ERR_NOT_FOUND;
+        open_table_again(&f); /* the one there is now */
+        good = good && census(&f).count == 1;
         close_all(&f);
         _exit(good ? 0 : 1);
     }
@@ -419,6 +472,7 @@ int main(void) {
         cmocka_unit_test(a_killed_load_leaves_all_or_nothing),
         cmocka_unit_test(tables_are_there_after_reopening),
         cmocka_unit_test(a_folder_may_be_opened_twice),
+        cmocka_unit_test(a_damaged_item_is_reported),
         cmocka_unit_test(a_bad_folder_is_named),
         cmocka_unit_test(a_temporary_store_leaves_nothing),
     };

@@ -47,12 +47,65 @@ static void what_goes_in_comes_out(void **state) {
         esp_record_put(&buf, &schema, &item, 12345);
         assert_false(buf.failed);
         assert_int_equal(esp_record_size(esp_buf_str(&buf)), 12345);
-        esp_record_view(&schema, esp_buf_str(&buf), &view);
+        assert_true(esp_record_view(&schema, esp_buf_str(&buf), &view));
         assert_true(esp_item_equal(&schema, &item, &view));
         assert_int_equal(view.data.size, item.data.size);
         assert_int_equal(view.value[5].type, ESP_TYPE_NONE);
         assert_true(view.data.text + view.data.len == buf.ptr + buf.len);
     }
+    esp_buf_fini(&buf);
+}
+
+/* Bytes from a disk may be anything.  In memory of exactly their length a sanitizer sees every
+ * look behind them. */
+static bool can_be_viewed(const char *bytes, size_t len) {
+    struct esp_item view;
+    char *copy = malloc(len + 1);
+    assert_non_null(copy);
+    memcpy(copy + 1, bytes, len);
+    bool good = esp_record_view(&schema, (struct esp_str){copy + 1, len}, &view);
+    if (good) {
+        assert_true(view.data.text + view.data.len == copy + 1 + len);
+        assert_int_equal(view.value[0].type, ESP_TYPE_S);
+        assert_true(view.value[0].s.len <= ESP_PK_BYTES_MAX);
+        assert_true(view.value[1].s.len <= ESP_SK_BYTES_MAX);
+        for (size_t i = 0; i < schema.attr_count; i++) {
+            struct esp_str s = view.value[i].s;
+            assert_true(s.len == 0 || (s.ptr > copy && s.ptr + s.len <= copy + 1 + len));
+        }
+    } else {
+        assert_int_equal(view.value[0].type, ESP_TYPE_NONE);
+        assert_int_equal(view.data.len, 0);
+    }
+    free(copy);
+    return good;
+}
+
+static void a_damaged_record_is_noticed(void **state) {
+    (void)state;
+    struct esp_buf buf;
+    struct esp_item item = sample();
+    struct esp_rng rng;
+    item.value[3].s.len = 300;
+    esp_rng_init(&rng, 5, 0);
+    esp_buf_init(&buf, &esp_alloc_libc, SIZE_MAX);
+    esp_record_put(&buf, &schema, &item, 12345);
+    assert_true(can_be_viewed(buf.ptr, buf.len));
+    for (size_t len = 0; len < buf.len; len++) { /* cut off anywhere */
+        assert_false(can_be_viewed(buf.ptr, len));
+    }
+    for (size_t at = 0; at < buf.len; at++) { /* any byte another */
+        for (int i = 0; i < 8; i++) {
+            char was = buf.ptr[at];
+            buf.ptr[at] = (char)(i == 0 ? 255 : esp_rng_below(&rng, 256));
+            can_be_viewed(buf.ptr, buf.len);
+            buf.ptr[at] = was;
+        }
+    }
+    item.value[0] = esp_s((struct esp_str){long_text, ESP_PK_BYTES_MAX + 1}); /* no key */
+    esp_buf_reset(&buf);
+    esp_record_put(&buf, &schema, &item, 12345);
+    assert_false(can_be_viewed(buf.ptr, buf.len));
     esp_buf_fini(&buf);
 }
 
@@ -175,6 +228,7 @@ static void the_tree_is_a_sorted_map(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_goes_in_comes_out),
+        cmocka_unit_test(a_damaged_record_is_noticed),
         cmocka_unit_test(projections_keep_what_they_name),
         cmocka_unit_test(a_recast_there_and_back_changes_nothing),
         cmocka_unit_test(the_tree_is_a_sorted_map),

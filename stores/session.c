@@ -111,7 +111,7 @@ void esp_session_close(struct esp_session *session) {
 /* --- executing ------------------------------------------------------------------ */
 
 enum esp_status esp_session_check(const struct esp_session *s, struct esp_error *err) {
-    if (s->stop && __atomic_load_n(s->stop, __ATOMIC_RELAXED)) {
+    if (esp_stop_wanted(s->stop)) {
         return esp_fail(err, ESP_ERR_CANCELLED, "stopped on request");
     }
     if (s->deadline_ns && esp_now_ns(s->table->store->clock) >= s->deadline_ns) {
@@ -171,11 +171,17 @@ struct resending {
     unsigned fruitless; /* waves in sequence that did nothing */
 };
 
-/* After a wave that left `undone` of `tried`: wait, or give up. */
+/* After a wave that left `undone` of `tried`: a store that does a part at a time is asked for the
+ * next part; one that did nothing is left alone for a while, or given up. */
 static enum esp_status before_resend(struct esp_session *s, struct resending *r, size_t tried,
-                                     size_t undone, const char *what, struct esp_error *err) {
-    r->fruitless = undone < tried ? 0 : r->fruitless + 1;
-    if (r->fruitless >= RESENDS_MAX) {
+                                     size_t undone, size_t request_max, const char *what,
+                                     struct esp_error *err) {
+    if (undone < tried) {
+        r->fruitless = 0;
+        return ESP_OK;
+    }
+    s->usage.retries += (undone + request_max - 1) / request_max;
+    if (++r->fruitless >= RESENDS_MAX) {
         return esp_fail(err, ESP_ERR_THROTTLED, "%zu %s were left undone %d times", undone, what,
                         RESENDS_MAX);
     }
@@ -242,8 +248,7 @@ enum esp_status esp_session_get(struct esp_session *s, struct esp_item *keys, si
         status = get_wave(s, window, keys, n, consistent, fn, ctx, &undone, err);
         s->usage.round_trips++;
         if (status == ESP_OK && undone) {
-            s->usage.retries += (undone + GET_KEYS_MAX - 1) / GET_KEYS_MAX;
-            status = before_resend(s, &resending, n, undone, "keys", err);
+            status = before_resend(s, &resending, n, undone, GET_KEYS_MAX, "keys", err);
         }
         n = undone;
     }
@@ -443,7 +448,8 @@ static void take_outcome(struct writing *g, const struct esp_request *r) {
     if (r->status != ESP_OK) {
         bool split = r->write.n > 1 && esp_status_class(r->status) == ESP_CLASS_USER;
         fate = split ? TO_SEND_ALONE : REFUSED;
-        left = r->write.n;
+        /* What was done before it failed stays done; no rest known means all of it. */
+        left = left > 0 && left < r->write.n ? left : r->write.n;
         if (!split) {
             note_failure(g, r);
         }
@@ -525,8 +531,8 @@ enum esp_status esp_session_write(struct esp_session *s, struct esp_write *w, si
         status = write_wave(&g);
         sort_writes(&g);
         if (status == ESP_OK && g.undone) {
-            s->usage.retries += (g.undone + BATCH_WRITES_MAX - 1) / BATCH_WRITES_MAX;
-            status = before_resend(s, &resending, g.tried, g.batched + g.alone, "writes", err);
+            status =
+                before_resend(s, &resending, g.tried, g.undone, BATCH_WRITES_MAX, "writes", err);
         }
     }
     if (left) {

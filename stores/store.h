@@ -223,8 +223,8 @@ struct esp_store_config {
     uint32_t batch;                              /* items a BatchWriteItem; 0 = 25 */
     uint64_t seed;                               /* jitter */
     bool no_sync;                                /* local: do not wait for the disk at commit */
-    bool must_exist; /* local: ERR_NOT_FOUND instead of making a store that is not there */
-    uint64_t timeout_ms;                         /* give up on one operation after this; 0 = 60 s */
+    bool must_exist;     /* local: ERR_NOT_FOUND instead of making a store that is not there */
+    uint64_t timeout_ms; /* give up on one operation after this; 0 = 60 s */
     uint64_t page_bytes; /* local, memory: bytes a page; 0 = 1 MiB (tests use 100) */
 };
 
@@ -311,6 +311,11 @@ enum esp_status esp_session_transact(struct esp_session *s, struct esp_write *w,
 enum esp_status esp_session_bulk_put(struct esp_session *s, const struct esp_item *item,
                                      struct esp_error *err) ESP_MUST_CHECK;
 enum esp_status esp_session_bulk_flush(struct esp_session *s, struct esp_error *err) ESP_MUST_CHECK;
+
+/* Does the owner of `stop` want to stop?  NULL: never.  Threads and signal handlers set it. */
+static inline bool esp_stop_wanted(const volatile int *stop) {
+    return stop && __atomic_load_n(stop, __ATOMIC_RELAXED);
+}
 
 /* May it go on?  ERR_CANCELLED after `stop`, ERR_UNAVAILABLE past the deadline.  For stores, to
  * ask within calls that take long. */

@@ -13,13 +13,14 @@ enum { KEYS = 20000, LOG = 512 };
 static struct script {
     bool there[KEYS];
     int64_t payload[KEYS];
-    size_t undone_next;      /* of each of the next batches this many are left undone ... */
-    unsigned undone_batches; /* ... for so many batches */
-    uint64_t pages;          /* of every query and scan; the query's pk adds to it */
-    int64_t refuse;          /* a write of this number is refused; -1: none */
-    enum esp_status fail;    /* the whole call fails ... */
-    unsigned fail_after;     /* ... when so many calls were fine */
-    bool flush_loses;        /* the bulk stream forgets one item */
+    size_t undone_next;            /* of each of the next batches this many are left undone ... */
+    unsigned undone_batches;       /* ... for so many batches */
+    enum esp_status undone_status; /* of those batches */
+    uint64_t pages;                /* of every query and scan; the query's pk adds to it */
+    int64_t refuse;                /* a write of this number is refused; -1: none */
+    enum esp_status fail;          /* the whole call fails ... */
+    unsigned fail_after;           /* ... when so many calls were fine */
+    bool flush_loses;              /* the bulk stream forgets one item */
 
     struct {
         enum esp_request_kind kind;
@@ -93,6 +94,9 @@ static void answer_write(struct esp_session *s, struct esp_request *r) {
         }
     }
     r->undone = r->kind == ESP_REQ_WRITE ? leave_undone(r->write.n) : 0;
+    if (r->undone && script.undone_status != ESP_OK) {
+        r->status = esp_fail(&r->error, script.undone_status, "the rest was not accepted");
+    }
     for (size_t i = r->undone; i < r->write.n; i++) {
         const struct esp_write *w = &r->write.w[i];
         int64_t n = w->item.value[0].n;
@@ -246,10 +250,18 @@ static void keys_left_undone_are_asked_again(void **state) {
     /* 100 100 50, then the 120 that were left */
     assert_int_equal(session->usage.requests, 5);
     assert_int_equal(session->usage.round_trips, 2);
-    assert_int_equal(session->usage.retries, 2);
     assert_int_equal(script.log[3].n, 100);
     assert_int_equal(script.log[4].n, 20);
-    assert_true(time_now.now_ns > 1000 && time_now.now_ns <= 1000 + 50000000);
+    /* an answer that was cut is no throttling: going on is no retry and does not wait */
+    assert_int_equal(session->usage.retries, 0);
+    assert_true(time_now.now_ns == 1000);
+    /* nothing at all is */
+    fill_keys(30);
+    script.undone_next = 30;
+    script.undone_batches = 1;
+    assert_status(ESP_OK, esp_session_get(session, keys, 30, false, count, &got, NULL));
+    assert_int_equal(session->usage.retries, 1);
+    assert_true(time_now.now_ns > 1000 && time_now.now_ns <= 1000 + 100000000);
 }
 
 static void keys_that_never_come(void **state) {
@@ -381,7 +393,8 @@ static void writes_left_undone_are_sent_again(void **state) {
     /* 80 batches leave 240: 10 batches leave 30: 2 batches */
     assert_int_equal(session->usage.requests, 80 + 10 + 2);
     assert_int_equal(session->usage.round_trips, 3);
-    assert_int_equal(session->usage.retries, 10 + 2);
+    assert_int_equal(session->usage.retries, 0);
+    assert_true(time_now.now_ns == 1000);
 }
 
 static void writes_that_are_never_done(void **state) {
@@ -397,6 +410,32 @@ static void writes_that_are_never_done(void **state) {
     assert_int_equal(how_many_there(), 25);
     for (size_t i = 0; i < left; i++) {
         assert_false(script.there[writes[i].item.value[0].n]);
+    }
+}
+
+/* A batch of which a part was done before the store gave up: only the rest is left. */
+static void a_batch_that_failed_half_way(void **state) {
+    (void)state;
+    static const enum esp_status failures[] = {ESP_ERR_THROTTLED, ESP_ERR_UNAVAILABLE};
+    for (size_t i = 0; i < 2; i++) {
+        size_t left = 99;
+        memset(script.there, 0, sizeof script.there);
+        fill_writes(60, ESP_PUT);
+        script.undone_status = failures[i];
+        script.undone_next = 3;
+        script.undone_batches = 2;
+        enum esp_status status = esp_session_write(session, writes, 60, &left, NULL);
+        assert_int_equal(status, failures[i]);
+        assert_int_equal(left, 6);
+        assert_int_equal(how_many_there(), 54);
+        for (size_t k = 0; k < left; k++) {
+            assert_false(script.there[writes[k].item.value[0].n]);
+        }
+        script.undone_next = 25; /* nothing of it */
+        script.undone_batches = 1;
+        fill_writes(60, ESP_DELETE);
+        assert_int_equal(esp_session_write(session, writes, 60, &left, NULL), failures[i]);
+        assert_int_equal(left, 25);
     }
 }
 
@@ -647,6 +686,7 @@ int main(void) {
         TEST(writes_are_batched_or_single),
         TEST(writes_left_undone_are_sent_again),
         TEST(writes_that_are_never_done),
+        TEST(a_batch_that_failed_half_way),
         TEST(one_refused_write_fails_alone),
         TEST(a_condition_that_does_not_hold),
         TEST(an_unreachable_store_leaves_the_rest),

@@ -21,6 +21,8 @@ struct esp_cli {
                                        better than cli/message.c; borrowed, no full stop */
     bool findings;                  /* all done, but something was found or refused: exit 4 */
     struct esp_store_config config; /* filled by esp_cli_store_open */
+    uint64_t *line_starts;          /* of the sources read, for messages; freed by main */
+    size_t source_count;
 };
 
 struct esp_command {

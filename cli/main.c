@@ -110,6 +110,7 @@ static enum esp_status run_command(struct esp_cli *cli, int argc, char **argv) {
         status = check_operands(cli, argv, (size_t)operands);
         if (status == ESP_OK) {
             status = cli->command->run(cli, options, argv, (size_t)operands);
+            esp_release(cli->alloc, cli->line_starts, cli->source_count * sizeof *cli->line_starts);
         }
     }
     esp_release(cli->alloc, options, cli->command->options_size);

@@ -72,17 +72,26 @@ enum esp_status esp_cli_open_status(int number) {
 /* A line without its file is of little use; which file it was is known when there is one. */
 static void name_source(struct esp_cli *cli, char **paths, size_t count) {
     struct esp_error *err = &cli->err;
-    if (count == 1 && err->line && !err->source[0]) {
-        snprintf(err->source, sizeof err->source, "%s", paths[0]);
+    if (err->line && !err->source[0] && cli->line_starts) {
+        struct esp_sources sources = {(const char *const *)paths, count, cli->line_starts};
+        snprintf(err->source, sizeof err->source, "%s", esp_sources_locate(&sources, &err->line));
     }
 }
 
 enum esp_status esp_cli_read_source(struct esp_cli *cli, const struct esp_cli_options *options,
                                     char **paths, size_t count, struct esp_forest **forest,
                                     uint64_t *rows) {
-    enum esp_status status = esp_import_files((const char *const *)paths, count, &options->source,
-                                              cli->alloc, forest, rows, &cli->err);
-    name_source(cli, paths, count);
+    cli->source_count = count;
+    cli->line_starts = esp_calloc(cli->alloc, count, sizeof *cli->line_starts);
+    if (!cli->line_starts) {
+        return esp_fail_nomem(&cli->err);
+    }
+    enum esp_status status =
+        esp_import_files((const char *const *)paths, count, &options->source, cli->alloc, forest,
+                         rows, cli->line_starts, &cli->err);
+    if (count == 1) { /* with several, the importer has named the one it was reading */
+        name_source(cli, paths, count);
+    }
     return status == ESP_ERR_IO ? esp_cli_open_status(cli->err.os_errno) : status;
 }
 

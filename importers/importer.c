@@ -137,13 +137,34 @@ enum esp_status esp_importer_choose(struct esp_reader *in, const struct esp_sour
 struct sink {
     struct esp_forest_builder *builder;
     uint64_t rows;
+    uint64_t line_start, line_end; /* lines before this file; the last one seen, counted through */
 };
 
 static enum esp_status add_record(void *ctx, const struct esp_record *record,
                                   struct esp_error *err) {
     struct sink *sink = ctx;
     sink->rows++;
-    return esp_forest_builder_add(sink->builder, record, err);
+    if (sink->line_start == 0) {
+        sink->line_end = record->line > sink->line_end ? record->line : sink->line_end;
+        return esp_forest_builder_add(sink->builder, record, err);
+    }
+    struct esp_record counted = *record;
+    counted.line += sink->line_start;
+    sink->line_end = counted.line > sink->line_end ? counted.line : sink->line_end;
+    return esp_forest_builder_add(sink->builder, &counted, err);
+}
+
+const char *esp_sources_locate(const struct esp_sources *sources, uint64_t *line) {
+    size_t i = sources->count - 1;
+    while (i > 0 && sources->line_starts[i] >= *line) {
+        i--;
+    }
+    *line -= sources->line_starts[i];
+    return sources->paths[i];
+}
+
+static const char *locate(void *ctx, uint64_t *line) {
+    return esp_sources_locate(ctx, line);
 }
 
 static enum esp_status import_file(const char *path, const struct esp_source_options *options,
@@ -182,26 +203,28 @@ static enum esp_status check_paths(const char *const *paths, size_t path_count,
 enum esp_status esp_import_files(const char *const *paths, size_t path_count,
                                  const struct esp_source_options *options,
                                  const struct esp_alloc *alloc, struct esp_forest **out,
-                                 uint64_t *rows, struct esp_error *err) {
+                                 uint64_t *rows, uint64_t *line_starts, struct esp_error *err) {
     *out = NULL;
     enum esp_status status = check_paths(paths, path_count, err);
     if (status != ESP_OK) {
         return status;
     }
-    /* The builder may find out late what is wrong with a row: with several files its lines
-     * are named with all of them. */
-    char source[256];
-    snprintf(source, sizeof source, "%.200s", paths[0]);
-    if (path_count > 1) {
-        snprintf(source, sizeof source, "%.200s and %zu more", paths[0], path_count - 1);
+    struct esp_sources sources = {paths, path_count, line_starts};
+    struct esp_forest_options forest_options = {.source = paths[0], .own_id_is_root = true};
+    if (path_count > 1 && line_starts) {
+        forest_options.locate = locate;
+        forest_options.locate_ctx = &sources;
     }
-    struct esp_forest_options forest_options = {.source = source, .own_id_is_root = true};
     struct sink sink = {.rows = 0};
     status = esp_forest_builder_new(alloc, &forest_options, &sink.builder, err);
     if (status != ESP_OK) {
         return status;
     }
     for (size_t i = 0; i < path_count && status == ESP_OK; i++) {
+        sink.line_start = path_count > 1 ? sink.line_end : 0;
+        if (line_starts) {
+            line_starts[i] = sink.line_start;
+        }
         status = import_file(paths[i], options, alloc, &sink, err);
     }
     if (rows) {
@@ -213,7 +236,7 @@ enum esp_status esp_import_files(const char *const *paths, size_t path_count,
     }
     status = esp_forest_freeze(sink.builder, out, err);
     if (status != ESP_OK && err && !err->source[0]) {
-        snprintf(err->source, sizeof err->source, "%s", source);
+        snprintf(err->source, sizeof err->source, "%s", paths[0]);
     }
     return status;
 }

@@ -47,11 +47,23 @@ enum esp_status esp_importer_choose(struct esp_reader *in, const struct esp_sour
                                     const struct esp_importer **out,
                                     struct esp_error *err) ESP_MUST_CHECK;
 
-/* The whole way from files (or "-") to a forest. `rows` (may be NULL) counts records. */
+/* Several files, their lines counted through: line_starts[i] lines come before those of file i. */
+struct esp_sources {
+    const char *const *paths;
+    size_t count;
+    uint64_t *line_starts;
+};
+/* The file that has *line, which becomes the number there. */
+const char *esp_sources_locate(const struct esp_sources *sources, uint64_t *line);
+
+/* The whole way from files (or "-") to a forest. `rows` (may be NULL) counts records.  The
+ * forest's lines are counted through; `line_starts` (path_count of them; NULL for one file) is
+ * filled for esp_sources_locate. */
 enum esp_status esp_import_files(const char *const *paths, size_t path_count,
                                  const struct esp_source_options *options,
                                  const struct esp_alloc *alloc, struct esp_forest **out,
-                                 uint64_t *rows, struct esp_error *err) ESP_MUST_CHECK;
+                                 uint64_t *rows, uint64_t *line_starts,
+                                 struct esp_error *err) ESP_MUST_CHECK;
 
 /* --- shared by the formats (importers/columns.c) ------------------------------- */
 

@@ -27,6 +27,8 @@ struct pending {
 struct esp_forest_builder {
     const struct esp_alloc *alloc;
     char source[256];
+    const char *(*locate)(void *ctx, uint64_t *line); /* see struct esp_forest_options */
+    void *locate_ctx;
     bool own_id_is_root;
     uint64_t memory_limit;
 
@@ -68,10 +70,21 @@ static struct esp_str shown(struct esp_str id) {
 static enum esp_status fail_at(const struct esp_forest_builder *b, struct esp_error *err,
                                enum esp_status status, uint64_t line) {
     if (err && err->status == status && !err->source[0]) {
-        memcpy(err->source, b->source, sizeof err->source);
+        const char *source = b->locate && line ? b->locate(b->locate_ctx, &line) : b->source;
+        snprintf(err->source, sizeof err->source, "%s", source);
         err->line = line;
     }
     return status;
+}
+
+/* ": it is on line 7 already", in which file too when there are several. */
+static void say_where(const struct esp_forest_builder *b, uint64_t line, char *out, size_t size) {
+    const char *source = b->locate && line ? b->locate(b->locate_ctx, &line) : NULL;
+    out[0] = 0;
+    if (line) {
+        snprintf(out, size, ": it is on line %llu%s%.200s already", (unsigned long long)line,
+                 source ? " of " : "", source ? source : "");
+    }
 }
 
 enum esp_status esp_forest_builder_new(const struct esp_alloc *alloc,
@@ -86,6 +99,8 @@ enum esp_status esp_forest_builder_new(const struct esp_alloc *alloc,
     esp_buf_init(&b->parent_bytes, alloc, (size_t)BATCH_RECORDS * ESP_ID_BYTES_MAX);
     if (options) {
         snprintf(b->source, sizeof b->source, "%s", options->source ? options->source : "");
+        b->locate = options->locate;
+        b->locate_ctx = options->locate_ctx;
         b->own_id_is_root = options->own_id_is_root;
         b->memory_limit = options->memory_limit;
     }
@@ -239,10 +254,8 @@ static enum esp_status intern(struct esp_forest_builder *b, const struct pending
     } else if (text_of(b, v)->data_len == PLACEHOLDER) {
         b->text[v] = (char *)row->text;
     } else {
-        char where[48] = "";
-        if (text_of(b, v)->line) {
-            snprintf(where, sizeof where, ": it is on line %u already", text_of(b, v)->line);
-        }
+        char where[280];
+        say_where(b, text_of(b, v)->line, where, sizeof where);
         esp_fail(err, ESP_ERR_DUPLICATE, "the id '%.*s' occurs a second time%s; ids must be unique",
                  ESP_FMT(shown(id)), where);
         status = ESP_ERR_DUPLICATE;

@@ -109,7 +109,11 @@ struct esp_forest_builder;
 
 /* What a builder does with rows it cannot use. */
 struct esp_forest_options {
-    const char *source;    /* file name for messages; borrowed; may be NULL */
+    const char *source; /* file name for messages; borrowed; may be NULL */
+    /* Several files whose lines are counted through: the name of the one that has *line, which
+     * becomes the number there.  NULL: there is one file. */
+    const char *(*locate)(void *ctx, uint64_t *line);
+    void *locate_ctx;
     bool own_id_is_root;   /* parent id == id means root; else that is an error */
     uint64_t memory_limit; /* bytes; 0 = none */
 };

@@ -19,7 +19,7 @@ static void import_with_failures(const char *name, const char *text) {
         struct esp_error err = ESP_ERROR_INIT;
         struct esp_forest *forest = NULL;
         enum esp_status status =
-            esp_import_files(paths, 1, &options, &a.alloc, &forest, NULL, &err);
+            esp_import_files(paths, 1, &options, &a.alloc, &forest, NULL, NULL, &err);
         if (status == ESP_OK) {
             assert_int_equal(forest->count, 4);
             assert_int_equal(forest->data_bytes, 27);

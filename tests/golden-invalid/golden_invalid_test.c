@@ -45,7 +45,7 @@ static void run_case(char *line, struct esp_buf *out) {
 
     const char *const paths[] = {path};
     enum esp_status status =
-        esp_import_files(paths, 1, &options, &esp_alloc_libc, &forest, NULL, &err);
+        esp_import_files(paths, 1, &options, &esp_alloc_libc, &forest, NULL, NULL, &err);
     char got[1200];
     snprintf(got, sizeof got, "%s %llu %llu %s", esp_status_name(status),
              (unsigned long long)err.line, (unsigned long long)err.column, err.message);

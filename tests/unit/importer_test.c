@@ -55,8 +55,11 @@ static enum esp_status import_list(const char *const *paths, size_t count,
                                    struct esp_forest **forest, uint64_t *rows,
                                    struct esp_error *err) {
     static const struct esp_source_options options = {.from = NULL};
+    uint64_t line_starts[8];
     *err = (struct esp_error)ESP_ERROR_INIT;
-    return esp_import_files(paths, count, &options, &esp_alloc_libc, forest, rows, err);
+    assert_true(count <= 8);
+    return esp_import_files(paths, count, &options, &esp_alloc_libc, forest, rows, line_starts,
+                            err);
 }
 
 static void data_sets(void **state) {
@@ -187,7 +190,9 @@ static void several_files_and_stdin(void **state) {
     assert_status(ESP_ERR_IO, import_list(missing, 2, &forest, NULL, &err));
     assert_string_equal(err.source, "no/such/file");
     assert_status(ESP_ERR_DUPLICATE, import_list(again, 3, &forest, NULL, &err));
-    assert_non_null(strstr(err.source, "a.csv and 2 more"));
+    assert_string_equal(err.source, csv); /* the third source */
+    assert_int_equal(err.line, 2);
+    assert_non_null(strstr(err.message, "it is on line 2 of "));
     assert_null(forest);
     esp_test_rmdir(folder);
 }

@@ -4,7 +4,13 @@
 #include <jansson.h>
 #include <stdio.h>
 
-enum { FIRST_WAIT_MS = 100, LONGEST_WAIT_MS = 5000, TABLE_WAIT_S_MAX = 600, LIST_PAGES_MAX = 1000 };
+enum {
+    FIRST_WAIT_MS = 100,
+    LONGEST_WAIT_MS = 5000,
+    TABLE_WAIT_S_MAX = 600,
+    UNSEEN_S_MAX = 60, /* a table just made; seconds are the usual */
+    LIST_PAGES_MAX = 1000,
+};
 #define MS_NS UINT64_C(1000000)
 
 /* --- one call at a time --------------------------------------------------------------- */
@@ -220,10 +226,14 @@ struct waiter {
     uint64_t begun_ns, wait_ms;
 };
 
+static int64_t has_waited_s(const struct waiter *w) {
+    return (int64_t)((esp_now_ns(w->store->clock) - w->begun_ns) / UINT64_C(1000000000));
+}
+
 /* False when it has taken too long. */
 static bool wait_more(struct waiter *w) {
     const struct esp_clock *clock = w->store->clock;
-    if (esp_now_ns(clock) - w->begun_ns > TABLE_WAIT_S_MAX * UINT64_C(1000000000)) {
+    if (has_waited_s(w) >= TABLE_WAIT_S_MAX) {
         return false;
     }
     esp_sleep_ns(clock, w->wait_ms * MS_NS);
@@ -231,18 +241,25 @@ static bool wait_more(struct waiter *w) {
     return true;
 }
 
-enum esp_status esp_dynamodb_wait_active(struct esp_store *store, const char *name,
-                                         struct esp_arena *arena, struct esp_table_info *out,
-                                         struct esp_error *err) {
+/* `unseen_s_max`: DescribeTable may answer for as long that there is no such table; it reads
+ * what CreateTable has just written without waiting for all of it. */
+static enum esp_status wait_active(struct esp_store *store, const char *name, int unseen_s_max,
+                                   struct esp_arena *arena, struct esp_table_info *out,
+                                   struct esp_error *err) {
     struct waiter waiter = {store, esp_now_ns(store->clock), FIRST_WAIT_MS};
     bool active = false;
     for (;;) {
+        struct esp_error why = ESP_ERROR_INIT;
         esp_arena_reset(arena);
-        enum esp_status status = describe(store, name, arena, out, &active, err);
-        if (status != ESP_OK || active) {
-            return status;
+        enum esp_status status = describe(store, name, arena, out, &active, &why);
+        if (status == ESP_OK && active) {
+            return ESP_OK;
         }
-        if (strcmp(out->status, "DELETING") == 0) {
+        bool unseen = status == ESP_ERR_NOT_FOUND && has_waited_s(&waiter) < unseen_s_max;
+        if (status != ESP_OK && !unseen) {
+            return esp_client_fail(err, status, &why);
+        }
+        if (!unseen && strcmp(out->status, "DELETING") == 0) {
             return esp_fail(err, ESP_ERR_NOT_FOUND, "table %s is being deleted", name);
         }
         if (!wait_more(&waiter)) {
@@ -250,6 +267,12 @@ enum esp_status esp_dynamodb_wait_active(struct esp_store *store, const char *na
                             out->status, TABLE_WAIT_S_MAX);
         }
     }
+}
+
+enum esp_status esp_dynamodb_wait_active(struct esp_store *store, const char *name,
+                                         struct esp_arena *arena, struct esp_table_info *out,
+                                         struct esp_error *err) {
+    return wait_active(store, name, 0, arena, out, err);
 }
 
 /* --- create, drop, list ------------------------------------------------------------------ */
@@ -302,7 +325,7 @@ enum esp_status esp_dynamodb_create_table(struct esp_store *store, const char *n
     struct esp_arena arena;
     struct esp_table_info info;
     esp_arena_init(&arena, store->alloc, 1 << 20);
-    status = esp_dynamodb_wait_active(store, name, &arena, &info, err);
+    status = wait_active(store, name, UNSEEN_S_MAX, &arena, &info, err);
     esp_arena_fini(&arena);
     return status;
 }

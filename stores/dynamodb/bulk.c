@@ -384,14 +384,18 @@ enum esp_status esp_dynamodb_bulk_put(struct esp_session *session, const struct 
     return ESP_OK;
 }
 
-enum esp_status esp_dynamodb_bulk_flush(struct esp_session *session, struct esp_error *err) {
-    struct esp_dynamodb_session *ds = session->impl;
+void esp_bulk_submit(struct esp_dynamodb_session *ds) {
     if (ds->filling && ds->filling->count > 0) {
         submit(ds);
     } else if (ds->filling) {
         esp_client_release(ds->filling->call);
         ds->filling = NULL;
     }
+}
+
+enum esp_status esp_dynamodb_bulk_flush(struct esp_session *session, struct esp_error *err) {
+    struct esp_dynamodb_session *ds = session->impl;
+    esp_bulk_submit(ds);
     esp_client_finish(&ds->client);
     enum esp_status status = ds->failure.status == ESP_OK ? ESP_OK : left_behind(ds, err);
     esp_error_clear(&ds->failure);

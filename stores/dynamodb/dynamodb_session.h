@@ -47,6 +47,8 @@ enum esp_status esp_dynamodb_execute(struct esp_session *session, struct esp_req
 enum esp_status esp_bulk_init(struct esp_dynamodb_session *ds,
                               struct esp_error *err) ESP_MUST_CHECK;
 void esp_bulk_fini(struct esp_dynamodb_session *ds);
+/* The batch being filled is sent as it is, so that it holds no call; waits for nothing. */
+void esp_bulk_submit(struct esp_dynamodb_session *ds);
 enum esp_status esp_dynamodb_bulk_put(struct esp_session *session, const struct esp_item *item,
                                       struct esp_error *err);
 enum esp_status esp_dynamodb_bulk_flush(struct esp_session *session, struct esp_error *err);

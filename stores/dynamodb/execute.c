@@ -183,6 +183,7 @@ enum esp_status esp_dynamodb_execute(struct esp_session *session, struct esp_req
     if (ds->failure.status == ESP_OK) {
         esp_client_recover(client);
     }
+    esp_bulk_submit(ds); /* the call that it holds may be the only one */
     while (next < n || ds->open > 0) {
         struct esp_call *call = next < n ? esp_client_take(client) : NULL;
         if (call) {

@@ -58,6 +58,16 @@ static void on_refused(void *ctx, const struct esp_item *item, const struct esp_
     b->refused_seen++;
 }
 
+static void bench_connect(struct bench *b) {
+    assert_ok(esp_store_open(esp_fake_url(b->fake), &b->config, &b->clock, &esp_alloc_libc,
+                             &b->store, &b->err),
+              &b->err);
+    assert_ok(esp_table_open(b->store, "t", &b->schema, &b->table, &b->err), &b->err);
+    assert_ok(esp_session_open(b->table, &b->session, &b->err), &b->err);
+    b->session->on_refused = on_refused;
+    b->session->on_refused_ctx = b;
+}
+
 static void bench_open(struct bench *b, esp_fake_script_fn *script, void *ctx) {
     memset(b, 0, sizeof *b);
     b->clock = (struct esp_clock){jumping_now, jumping_wall, jumping_sleep, &b->jumping};
@@ -71,14 +81,16 @@ static void bench_open(struct bench *b, esp_fake_script_fn *script, void *ctx) {
                             .index_count = 1};
     b->fake = esp_fake_start(NULL, NULL);
     esp_fake_add_table(b->fake, "t", "ID", NULL, "Parent");
-    assert_ok(esp_store_open(esp_fake_url(b->fake), &b->config, &b->clock, &esp_alloc_libc,
-                             &b->store, &b->err),
-              &b->err);
-    assert_ok(esp_table_open(b->store, "t", &b->schema, &b->table, &b->err), &b->err);
-    assert_ok(esp_session_open(b->table, &b->session, &b->err), &b->err);
-    b->session->on_refused = on_refused;
-    b->session->on_refused_ctx = b;
+    bench_connect(b);
     esp_fake_set_script(b->fake, script, ctx);
+}
+
+/* Store, table and session once more, by the configuration as it is now. */
+static void bench_reopen(struct bench *b) {
+    esp_session_close(b->session);
+    esp_table_close(b->table);
+    esp_store_close(b->store);
+    bench_connect(b);
 }
 
 static void bench_close(struct bench *b) {
@@ -401,6 +413,27 @@ static void test_lost_insert_of_another_item_stays_refused(void **state) {
     esp_arena_fini(&arena);
 }
 
+/* The only connection is the one whose batch is being filled. */
+static void test_request_between_puts_and_flush(void **state) {
+    (void)state;
+    struct bench b;
+    struct esp_arena arena;
+    esp_arena_init(&arena, &esp_alloc_libc, 1 << 24);
+    bench_open(&b, NULL, NULL);
+    b.config.connections = 1;
+    bench_reopen(&b);
+    struct esp_item item = make_item(&arena, 1, 1, false);
+    assert_ok(esp_session_bulk_put(b.session, &item, &b.err), &b.err);
+    struct esp_write w = {.kind = ESP_PUT, .item = make_item(&arena, 2, 2, false)};
+    assert_ok(run_one(&b, &w), &b.err);
+    assert_int_equal(stored_number(&b, 1), 1);
+    assert_ok(esp_session_bulk_flush(b.session, &b.err), &b.err);
+    assert_int_equal(b.session->bulk.written, 1);
+    assert_int_equal(stored_number(&b, 2), 2);
+    bench_close(&b);
+    esp_arena_fini(&arena);
+}
+
 static void test_clock_is_corrected_once(void **state) {
     (void)state;
     struct bench b;
@@ -445,15 +478,8 @@ static void test_slow_answers_time_out(void **state) {
     struct esp_fake_action slow = {.fault = ESP_FAKE_NONE, .delay_ms = 400};
     esp_arena_init(&arena, &esp_alloc_libc, 1 << 24);
     bench_open(&b, NULL, NULL);
-    esp_session_close(b.session);
-    esp_table_close(b.table);
-    esp_store_close(b.store);
     b.config.timeout_ms = 300;
-    assert_ok(esp_store_open(esp_fake_url(b.fake), &b.config, &b.clock, &esp_alloc_libc, &b.store,
-                             &b.err),
-              &b.err);
-    assert_ok(esp_table_open(b.store, "t", &b.schema, &b.table, &b.err), &b.err);
-    assert_ok(esp_session_open(b.table, &b.session, &b.err), &b.err);
+    bench_reopen(&b);
     esp_fake_set_script(b.fake, always, &slow);
     struct esp_write w = {.kind = ESP_PUT, .item = make_item(&arena, 1, 1, false)};
     assert_status(ESP_ERR_UNAVAILABLE, run_one(&b, &w));
@@ -559,6 +585,47 @@ static void test_table_lifecycle_through_faults(void **state) {
     bench_close(&b);
 }
 
+/* For a while after CreateTable the endpoint does not know the table yet. */
+struct lag {
+    bool created;
+    unsigned unseen; /* DescribeTable calls that do not find it */
+};
+
+static struct esp_fake_action lagging(void *ctx, const struct esp_fake_request *r) {
+    struct lag *lag = ctx;
+    bool unseen = lag->created && lag->unseen > 0 && strcmp(r->operation, "DescribeTable") == 0;
+    lag->created = lag->created || strcmp(r->operation, "CreateTable") == 0;
+    lag->unseen -= unseen;
+    return unseen ? (struct esp_fake_action){.fault = ESP_FAKE_ERROR_BEFORE,
+                                             .status = 400,
+                                             .error_name = "ResourceNotFoundException"}
+                  : (struct esp_fake_action){.fault = ESP_FAKE_NONE};
+}
+
+static void test_new_table_is_waited_for(void **state) {
+    (void)state;
+    struct bench b;
+    struct esp_arena arena;
+    struct esp_table_info info;
+    struct lag lag = {.unseen = 4}, never = {.unseen = UINT32_MAX};
+    esp_arena_init(&arena, &esp_alloc_libc, 1 << 20);
+    bench_open(&b, lagging, &lag);
+    assert_ok(b.store->ops->create_table(b.store, "u", &b.schema, NULL, &b.err), &b.err);
+    assert_int_equal(lag.unseen, 0);
+    assert_int_equal(b.err.status, ESP_OK);
+    assert_ok(b.store->ops->drop_table(b.store, "u", &b.err), &b.err);
+
+    esp_fake_set_script(b.fake, lagging, &never);
+    assert_status(ESP_ERR_NOT_FOUND,
+                  b.store->ops->create_table(b.store, "u", &b.schema, NULL, &b.err));
+    uint64_t before = esp_fake_requests(b.fake); /* of a table not just made it is final */
+    assert_status(ESP_ERR_NOT_FOUND,
+                  b.store->ops->describe_table(b.store, "u", &arena, &info, &b.err));
+    assert_int_equal(esp_fake_requests(b.fake), before + 1);
+    bench_close(&b);
+    esp_arena_fini(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bulk_loads_lose_nothing),
@@ -566,10 +633,12 @@ int main(void) {
         cmocka_unit_test(test_stop_is_seen),
         cmocka_unit_test(test_single_writes_happen_once),
         cmocka_unit_test(test_lost_insert_of_another_item_stays_refused),
+        cmocka_unit_test(test_request_between_puts_and_flush),
         cmocka_unit_test(test_clock_is_corrected_once),
         cmocka_unit_test(test_nobody_there),
         cmocka_unit_test(test_slow_answers_time_out),
         cmocka_unit_test(test_table_lifecycle_through_faults),
+        cmocka_unit_test(test_new_table_is_waited_for),
         cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,13 +1,14 @@
 #include "stores/dynamodb/retry.h"
 
 #define MS_NS  UINT64_C(1000000)
-#define CAP_NS (20000 * MS_NS)
+#define CAP_NS (CAP_MS * MS_NS)
 
 /* Facts sheet 7.4; throttling starts lower than the SDKs do, because a bulk load meets it
  * all the time, and the bucket refills by time too, so that a load that is throttled for
  * long goes on slowly instead of failing. */
 enum {
     BASE_TRANSIENT_MS = 25,
+    CAP_MS = 20000,
     BASE_THROTTLED_MS = 50,
     TOKENS_MAX = 500,
     COST_TRANSIENT = 14,
@@ -111,7 +112,8 @@ uint64_t esp_retry_wait_ns(struct esp_retry *retry, enum esp_verdict verdict, un
     uint64_t most_ns = base_ms * MS_NS << (attempt < 20 ? attempt - 1 : 19);
     uint64_t wait_ns =
         (uint64_t)(esp_rng_unit(&retry->rng) * (double)(most_ns < CAP_NS ? most_ns : CAP_NS));
-    uint64_t asked_ns = asked_ms * MS_NS;
+    uint64_t most_asked_ms = CAP_MS + ASKED_OVER_MS_MAX; /* before it is multiplied */
+    uint64_t asked_ns = (asked_ms < most_asked_ms ? asked_ms : most_asked_ms) * MS_NS;
     if (asked_ns > wait_ns) {
         uint64_t longest_ns = wait_ns + ASKED_OVER_MS_MAX * MS_NS;
         wait_ns = asked_ns < longest_ns ? asked_ns : longest_ns;

@@ -56,6 +56,8 @@ static void test_asked_for_wait_is_kept_within_reason(void **state) {
     assert_true(esp_retry_wait_ns(&retry, ESP_VERDICT_THROTTLED, 1, 3000, 0) == 3000 * MS_NS);
     uint64_t wait = esp_retry_wait_ns(&retry, ESP_VERDICT_THROTTLED, 1, 3600000, 0);
     assert_true(wait >= 5000 * MS_NS && wait <= 5050 * MS_NS);
+    uint64_t wraps_ms = UINT64_MAX / MS_NS + 2; /* in nanoseconds next to nothing */
+    assert_true(esp_retry_wait_ns(&retry, ESP_VERDICT_THROTTLED, 1, wraps_ms, 0) >= 5000 * MS_NS);
 }
 
 static void test_no_retry_without_a_token(void **state) {

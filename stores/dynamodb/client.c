@@ -266,14 +266,19 @@ void esp_client_submit(struct esp_call *call) {
     }
 }
 
+/* A signal handler or another thread may set it at any time. */
+static bool stop_asked_for(const struct esp_client *client) {
+    return client->stop && *client->stop && __atomic_load_n(*client->stop, __ATOMIC_RELAXED);
+}
+
 static bool stop_wanted(const struct esp_client *client, uint64_t now_ns) {
-    return (client->stop && *client->stop && **client->stop) ||
+    return stop_asked_for(client) ||
            (client->deadline_ns && *client->deadline_ns && now_ns > *client->deadline_ns);
 }
 
 /* The caller wants to stop: whatever is in flight is forgotten. */
 static void stop_all(struct esp_client *client) {
-    bool wish = client->stop && *client->stop && **client->stop;
+    bool wish = stop_asked_for(client);
     for (unsigned i = 0; i < client->call_count; i++) {
         struct esp_call *call = &client->calls[i];
         if (call->state == ESP_CALL_IDLE) {

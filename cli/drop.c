@@ -41,6 +41,9 @@ static enum esp_status run(struct esp_cli *cli, void *options, char **operands, 
     if (status == ESP_OK) {
         status = store->ops->drop_table(store, o->shared.table, &cli->err);
     }
+    if (status == ESP_OK) {
+        fprintf(stderr, "table %s is dropped\n", o->shared.table);
+    }
     esp_store_close(store);
     return status;
 }

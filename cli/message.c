@@ -22,7 +22,9 @@ int esp_message_exit_code(const struct esp_cli *cli, enum esp_status status) {
 static const char *usual_hint(enum esp_status status) {
     switch (status) {
     case ESP_ERR_CREDENTIALS:
-        return "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile: --profile NAME";
+        return "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile: --profile "
+               "NAME; "
+               "when access is denied, the user or role lacks the permission for that operation";
     case ESP_ERR_THROTTLED:
         return "repeat it later, with fewer --workers, or give the table more capacity";
     case ESP_ERR_UNAVAILABLE:

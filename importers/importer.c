@@ -20,7 +20,7 @@ const struct esp_importer *const esp_importers[] = {
     }
 const struct esp_option esp_source_option_table[] = {
     SOURCE_OPTION(from, ESP_OPT_STRING, "from", "FORMAT",
-                  "format of the source: csv, json or jsonl; recognised when not given"),
+                  "format of the source: csv, tsv, json or jsonl; recognised when not given"),
     SOURCE_OPTION(id, ESP_OPT_STRING, "id", "COLUMN",
                   "column (name or number) or JSON key of the node's id"),
     SOURCE_OPTION(parent, ESP_OPT_STRING, "parent", "COLUMN",

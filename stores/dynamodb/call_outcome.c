@@ -95,19 +95,26 @@ bool esp_client_again(struct esp_call *call, enum esp_verdict why, bool progress
     return false;
 }
 
-/* Corrects the clock by the Date header; false when there is nothing to correct. */
+static bool is_skewed(int64_t ns) {
+    return ns >= SKEW_NS || ns <= -SKEW_NS;
+}
+
+/* Whether the time that the call was signed with is to blame, by the Date header; corrects the
+ * clock, unless the answer to another call has done so meanwhile. */
 static bool correct_clock(struct esp_call *call) {
     struct esp_endpoint *endpoint = call->client->endpoint;
     time_t server_s = call->x.date[0] && !call->x.cached ? curl_getdate(call->x.date, NULL) : -1;
     if (server_s <= 0) {
         return false;
     }
-    int64_t offset_ns = (int64_t)server_s * 1000000000 - (int64_t)esp_wall_ns(endpoint->clock);
-    int64_t change_ns = offset_ns - atomic_load(&endpoint->clock_offset_ns);
-    if (change_ns < SKEW_NS && change_ns > -SKEW_NS) {
+    int64_t server_ns = (int64_t)server_s * 1000000000;
+    if (!is_skewed(server_ns - (int64_t)call->signed_wall_ns)) {
         return false;
     }
-    atomic_store(&endpoint->clock_offset_ns, offset_ns);
+    int64_t offset_ns = server_ns - (int64_t)esp_wall_ns(endpoint->clock);
+    if (is_skewed(offset_ns - atomic_load(&endpoint->clock_offset_ns))) {
+        atomic_store(&endpoint->clock_offset_ns, offset_ns);
+    }
     return true;
 }
 
@@ -213,7 +220,7 @@ void esp_call_answered(struct esp_call *call) {
     struct esp_failure failure = read_error(call, sentence, sizeof sentence);
     if ((failure.verdict == ESP_VERDICT_CLOCK && !correct_clock(call)) ||
         (failure.verdict == ESP_VERDICT_RENEW &&
-         !esp_credentials_renew(client->endpoint->credentials, client->keys.generation))) {
+         !esp_credentials_renew(client->endpoint->credentials, call->signed_generation))) {
         failure.verdict = ESP_VERDICT_FINAL;
     }
     if (failure.cancelled) { /* whoever sent it knows which of its actions the reasons are for */

@@ -1,4 +1,5 @@
 #include "stores/dynamodb/client.h"
+#include "stores/store.h"
 
 #include <openssl/crypto.h>
 
@@ -132,6 +133,7 @@ static void update_date(struct esp_client *client) {
     uint64_t wall_ns =
         esp_wall_ns(client->endpoint->clock) +
         (uint64_t)atomic_load_explicit(&client->endpoint->clock_offset_ns, memory_order_relaxed);
+    client->dated_ns = wall_ns;
     uint64_t second = wall_ns / UINT64_C(1000000000);
     if (second != client->dated_s || client->date[0] == '\0') {
         client->dated_s = second;
@@ -168,6 +170,8 @@ static enum esp_status sign(struct esp_call *call, struct esp_error *err) {
         esp_signer_sign(&client->signer, client->date, s->host, s->region, token,
                         esp_str_from(esp_operation_target(call->operation)),
                         esp_buf_str(&call->body), &call->authorization, err);
+    call->signed_wall_ns = client->dated_ns;
+    call->signed_generation = client->keys.generation;
     memcpy(call->date, "X-Amz-Date: ", 12);
     memcpy(call->date + 12, client->date, sizeof client->date);
     esp_buf_reset(&call->token);
@@ -266,9 +270,8 @@ void esp_client_submit(struct esp_call *call) {
     }
 }
 
-/* A signal handler or another thread may set it at any time. */
 static bool stop_asked_for(const struct esp_client *client) {
-    return client->stop && *client->stop && __atomic_load_n(*client->stop, __ATOMIC_RELAXED);
+    return client->stop && esp_stop_wanted(*client->stop);
 }
 
 static bool stop_wanted(const struct esp_client *client, uint64_t now_ns) {

@@ -69,6 +69,9 @@ struct esp_call {
     enum esp_verdict retried_for; /* FINAL: first try */
     unsigned attempts;            /* tries of this kind of failure so far */
     uint64_t begun_ns, due_ns;
+    /* What the last try was signed with; by the time of its answer others may have corrected the
+     * clock and renewed the credentials. */
+    uint64_t signed_wall_ns, signed_generation;
     struct esp_buf authorization, token;
     char date[32]; /* "X-Amz-Date: ..." */
 };
@@ -88,7 +91,8 @@ struct esp_client {
     const uint64_t *deadline_ns;     /* monotonic, 0 = none; may be NULL */
     enum esp_status fatal;           /* why going on is useless; ESP_OK: it is not */
     struct esp_error fatal_error;
-    uint64_t dated_s; /* the second `date` is for */
+    uint64_t dated_ns; /* wall time of the server as far as known, when the last call was signed */
+    uint64_t dated_s;  /* the second `date` is for */
     char date[17];
 };
 

@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { FIELD_ID, FIELD_PARENT, BULK_SCENARIOS = 120, SINGLE_SCENARIOS = 60 };
@@ -454,6 +455,86 @@ static void test_clock_is_corrected_once(void **state) {
     esp_arena_fini(&arena);
 }
 
+/* Several puts at once, each of which meets the same trouble. */
+static void put_several(struct bench *b, struct esp_arena *arena) {
+    struct esp_write w[4];
+    struct esp_request r[4];
+    for (unsigned i = 0; i < 4; i++) {
+        w[i] = (struct esp_write){.kind = ESP_PUT, .item = make_item(arena, i, i, false)};
+        r[i] = (struct esp_request){.kind = ESP_REQ_WRITE, .write = {&w[i], 1}};
+    }
+    assert_ok(b->store->ops->execute(b->session, r, 4, &b->err), &b->err);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_ok(r[i].status, &r[i].error);
+        assert_int_equal(stored_number(b, i), i);
+    }
+}
+
+static void test_clock_jumps_while_several_are_in_flight(void **state) {
+    (void)state;
+    struct bench b;
+    struct esp_arena arena;
+    struct esp_fake_action skewed = {.fault = ESP_FAKE_NONE, .skew_s = 3600};
+    esp_arena_init(&arena, &esp_alloc_libc, 1 << 24);
+    bench_open(&b, always, &skewed);
+    put_several(&b, &arena);
+    assert_int_equal(b.session->usage.requests, 8); /* each of them once more */
+    b.jumping.wall_off_ns = -INT64_C(7200) * 1000000000;
+    put_several(&b, &arena);
+    assert_int_equal(b.session->usage.requests, 16);
+    bench_close(&b);
+    esp_arena_fini(&arena);
+}
+
+static long file_bytes(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 ? (long)status.st_size : -1;
+}
+
+/* What the first keys signed has expired; one of the answers that say so is late. */
+static struct esp_fake_action first_keys_expired(void *ctx, const struct esp_fake_request *r) {
+    unsigned *refused = ctx;
+    if (!strstr(r->head, "Credential=K1/")) {
+        return (struct esp_fake_action){.fault = ESP_FAKE_NONE};
+    }
+    return (struct esp_fake_action){.fault = ESP_FAKE_ERROR_BEFORE,
+                                    .status = 400,
+                                    .error_name = "ExpiredTokenException",
+                                    .delay_ms = ++*refused == 4 ? 300 : 0};
+}
+
+static void test_credentials_are_renewed_once_for_several(void **state) {
+    (void)state;
+    static const char process[] = "echo x >> \"$0.count\"; n=$(wc -l < \"$0.count\" | tr -d ' ')\n"
+                                  "echo \"{\\\"Version\\\":1,\\\"AccessKeyId\\\":\\\"K$n\\\","
+                                  "\\\"SecretAccessKey\\\":\\\"s\\\"}\"\n";
+    struct bench b;
+    struct esp_arena arena;
+    char folder[256], path[300], config[400];
+    unsigned refused = 0;
+    esp_test_mkdir(folder);
+    snprintf(path, sizeof path, "%s/keys.sh", folder);
+    esp_test_write_file(path, process, sizeof process - 1);
+    snprintf(config, sizeof config, "[default]\ncredential_process = /bin/sh %s\n", path);
+    snprintf(path, sizeof path, "%s/config", folder);
+    esp_test_write_file(path, config, strlen(config));
+    unsetenv("AWS_ACCESS_KEY_ID");
+    setenv("AWS_CONFIG_FILE", path, 1);
+    setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null", 1);
+    esp_arena_init(&arena, &esp_alloc_libc, 1 << 24);
+    bench_open(&b, first_keys_expired, &refused);
+    put_several(&b, &arena);
+    assert_int_equal(refused, 4);
+    assert_int_equal(b.session->usage.requests, 8);
+    snprintf(path, sizeof path, "%s/keys.sh.count", folder);
+    assert_int_equal(file_bytes(path), 4); /* twice "x\n" */
+    bench_close(&b);
+    esp_arena_fini(&arena);
+    unsetenv("AWS_CONFIG_FILE");
+    unsetenv("AWS_SHARED_CREDENTIALS_FILE");
+    esp_test_rmdir(folder);
+}
+
 static void test_nobody_there(void **state) {
     (void)state;
     struct jumping jumping = {0};
@@ -635,6 +716,8 @@ int main(void) {
         cmocka_unit_test(test_lost_insert_of_another_item_stays_refused),
         cmocka_unit_test(test_request_between_puts_and_flush),
         cmocka_unit_test(test_clock_is_corrected_once),
+        cmocka_unit_test(test_clock_jumps_while_several_are_in_flight),
+        cmocka_unit_test(test_credentials_are_renewed_once_for_several),
         cmocka_unit_test(test_nobody_there),
         cmocka_unit_test(test_slow_answers_time_out),
         cmocka_unit_test(test_table_lifecycle_through_faults),

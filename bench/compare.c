@@ -260,7 +260,7 @@ static enum esp_status run_operation(struct run *run, enum esp_op op,
             count = i;
             break;
         }
-        if (run->stop && *run->stop) {
+        if (esp_stop_wanted(run->stop)) {
             status = esp_fail(run->err, ESP_ERR_CANCELLED, "stopped on request");
             break;
         }
@@ -271,9 +271,10 @@ static enum esp_status run_operation(struct run *run, enum esp_op op,
                            esp_op_info[op].name, ESP_FMT(id), esp_status_text(status));
         }
     }
-    if (write) {
-        enum esp_status ended = esp_undo_end(run->session, status == ESP_OK ? run->err : NULL);
-        status = status == ESP_OK ? ended : status;
+    if (write && status != ESP_OK) { /* perhaps half of a sample is written */
+        (void)esp_undo_abandon(run->session, NULL);
+    } else if (write) {
+        status = esp_undo_end(run->session, run->err);
     }
     if (status == ESP_OK) {
         finish_operation(run, count, result);

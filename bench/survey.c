@@ -233,7 +233,7 @@ static enum esp_status emit_all(const struct esp_forest *f, const struct esp_lay
         if (status != ESP_OK) {
             return esp_fail(err, status, "%s: converting failed", layout->ops->name);
         }
-        if (stop && *stop) {
+        if (esp_stop_wanted(stop)) {
             return esp_fail(err, ESP_ERR_CANCELLED, "stopped on request");
         }
         if (f->count - first <= NODES_A_STEP) {

@@ -102,7 +102,7 @@ void esp_session_close(struct esp_session *session) {
         return;
     }
     const struct esp_store *store = session->table->store;
-    (void)esp_undo_end(session, NULL);
+    (void)esp_undo_abandon(session, NULL);
     store->ops->session_close(session);
     esp_arena_fini(&session->arena);
     esp_release(store->alloc, own(session), sizeof(struct own_session));

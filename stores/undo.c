@@ -275,3 +275,23 @@ enum esp_status esp_undo_rollback(struct esp_session *s, struct esp_error *err) 
     }
     return status;
 }
+
+enum esp_status esp_undo_abandon(struct esp_session *s, struct esp_error *err) {
+    struct esp_undo *u = s->undo;
+    const volatile int *stop = s->stop;
+    uint64_t deadline_ns = s->deadline_ns;
+    enum esp_status status = ESP_OK;
+    if (!u) {
+        return ESP_OK;
+    }
+    s->stop = NULL; /* what it was stopped for is to end like this */
+    s->deadline_ns = 0;
+    if (!u->trial) {
+        status = esp_undo_rollback(s, err);
+    }
+    u->written = false; /* nothing for the end to keep */
+    enum esp_status ended = esp_undo_end(s, status == ESP_OK ? err : NULL);
+    s->stop = stop;
+    s->deadline_ns = deadline_ns;
+    return status == ESP_OK ? ended : status;
+}

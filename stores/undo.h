@@ -19,6 +19,10 @@ enum esp_status esp_undo_rollback(struct esp_session *s, struct esp_error *err) 
 /* Keep what was written since begin or the last rollback; off is fine.  Undo is off then, also
  * after a failure; it fails only where a trial cannot be committed (nothing is kept then). */
 enum esp_status esp_undo_end(struct esp_session *s, struct esp_error *err);
+/* After a failure: put everything back, whatever the session's stop flag and deadline say, and turn
+ * undo off; off is fine.  It fails when not everything could be put back.  Closing a session does
+ * the same. */
+enum esp_status esp_undo_abandon(struct esp_session *s, struct esp_error *err);
 /* Time spent reading images since begin or the last rollback: not the operation's. */
 uint64_t esp_undo_overhead_ns(const struct esp_session *s);
 

@@ -205,20 +205,23 @@ static void writes_cost_what_the_layout_says(void **state) {
 
 /* If undoing left anything behind, a second run of the reads would see it. */
 static enum esp_status count_item(void *ctx, const struct esp_item *item) {
-    struct fixture *f = ((void **)ctx)[0];
+    const struct esp_table *table = ((void **)ctx)[0];
     uint64_t *digest = ((void **)ctx)[1];
-    *digest += esp_item_digest(&f->layout[0].schema, item) | 1;
+    *digest += esp_item_digest(&table->schema, item) | 1;
     return ESP_OK;
 }
 
-static uint64_t table_digest(struct fixture *f, const char *name) {
+static uint64_t table_digest(struct fixture *f, const struct esp_layout *layout,
+                             const char *prefix) {
     struct esp_table *table = NULL;
     struct esp_session *session = NULL;
     struct esp_error err = ESP_ERROR_INIT;
     struct esp_scan scan = {.index = ESP_PRIMARY};
     uint64_t digest = 0;
-    void *ctx[] = {f, &digest};
-    assert_ok(esp_table_open(f->store, name, &f->layout[0].schema, &table, &err), &err);
+    char name[64];
+    snprintf(name, sizeof name, "%s-%s", prefix, layout->ops->name);
+    assert_ok(esp_table_open(f->store, name, &layout->schema, &table, &err), &err);
+    void *ctx[] = {table, &digest};
     assert_ok(esp_session_open(table, &session, &err), &err);
     assert_ok(esp_session_scan(session, &scan, count_item, ctx, &err), &err);
     esp_session_close(session);
@@ -239,12 +242,68 @@ static void writes_leave_nothing_behind(void **state) {
     loaded_only.table_prefix = "fresh";
     run(f, &options, &a);
     run(f, &loaded_only, &b);
-    char worked[64], fresh[64];
-    snprintf(worked, sizeof worked, "worked-%s", f->layout[0].ops->name);
-    snprintf(fresh, sizeof fresh, "fresh-%s", f->layout[0].ops->name);
-    assert_int_equal(table_digest(f, worked), table_digest(f, fresh));
+    assert_int_equal(table_digest(f, &f->layout[0], "worked"),
+                     table_digest(f, &f->layout[0], "fresh"));
     esp_comparison_fini(&a, &esp_alloc_libc);
     esp_comparison_fini(&b, &esp_alloc_libc);
+}
+
+/* A store on which every write request is done, but the n-th is said to have failed: somebody
+ * wants to stop then. */
+static struct failing {
+    struct esp_store_ops ops;
+    const struct esp_store_ops *real;
+    int stop;
+    unsigned writes_left;
+} failing;
+
+static enum esp_status execute_then_fail(struct esp_session *session, struct esp_request *requests,
+                                         size_t n, struct esp_error *err) {
+    enum esp_status status = failing.real->execute(session, requests, n, err);
+    bool write = requests[0].kind == ESP_REQ_WRITE || requests[0].kind == ESP_REQ_TRANSACT;
+    if (status == ESP_OK && write && failing.writes_left && --failing.writes_left == 0) {
+        failing.stop = 1;
+        return esp_fail(err, ESP_ERR_UNAVAILABLE, "the answer was lost");
+    }
+    return status;
+}
+
+static void fail_and_compare(struct fixture *f, const struct esp_layout *layout) {
+    struct esp_compare_options options = {
+        .layouts = layout, .layout_count = 1, .workers = 1, .keep_tables = true};
+    struct esp_comparison c;
+    struct esp_error err = ESP_ERROR_INIT;
+    options.table_prefix = "fresh";
+    run(f, &options, &c);
+    esp_comparison_fini(&c, &esp_alloc_libc);
+    options.table_prefix = "worked";
+    options.op[ESP_OP_INSERT] = true;
+    failing.stop = 0;
+    failing.writes_left = 1; /* loads use the bulk stream */
+    f->store->ops = &failing.ops;
+    assert_status(ESP_ERR_UNAVAILABLE, esp_compare_run(f->forest, f->store, &options, &f->prices,
+                                                       &failing.stop, NULL, NULL, &c, &err));
+    esp_comparison_fini(&c, &esp_alloc_libc);
+    f->store->ops = failing.real;
+    assert_int_equal(failing.stop, 1);
+    assert_int_equal(table_digest(f, layout, "worked"), table_digest(f, layout, "fresh"));
+}
+
+/* With undo by images, and by trials. */
+static void a_failed_sample_is_taken_back(void **state) {
+    struct fixture *f = *state;
+    failing.real = f->store->ops;
+    for (int trials = 0; trials < 2; trials++) {
+        failing.ops = *failing.real;
+        failing.ops.execute = execute_then_fail;
+        if (!trials) {
+            failing.ops.trial_begin = NULL;
+            failing.ops.trial_end = NULL;
+        }
+        for (size_t i = 0; i < f->layout_count; i++) {
+            fail_and_compare(f, &f->layout[i]);
+        }
+    }
 }
 
 static void an_existing_table_is_not_touched(void **state) {
@@ -252,8 +311,6 @@ static void an_existing_table_is_not_touched(void **state) {
     struct esp_compare_options options = {.layouts = f->layout, .layout_count = 1};
     struct esp_comparison c;
     struct esp_error err = ESP_ERROR_INIT;
-    char name[64];
-    snprintf(name, sizeof name, "espalier-compare-%s", f->layout[0].ops->name);
     options.keep_tables = true;
     run(f, &options, &c);
     esp_comparison_fini(&c, &esp_alloc_libc);
@@ -261,7 +318,7 @@ static void an_existing_table_is_not_touched(void **state) {
     assert_status(ESP_ERR_EXISTS, esp_compare_run(f->forest, f->store, &options, &f->prices, NULL,
                                                   NULL, NULL, &c, &err));
     esp_comparison_fini(&c, &esp_alloc_libc);
-    assert_true(table_digest(f, name) != 0);
+    assert_true(table_digest(f, &f->layout[0], "espalier-compare") != 0);
 }
 
 static void the_null_store_is_refused(void **state) {
@@ -423,6 +480,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_known_key_saves_the_look_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(writes_cost_what_the_layout_says, set_up, tear_down),
         cmocka_unit_test_setup_teardown(writes_leave_nothing_behind, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_failed_sample_is_taken_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_existing_table_is_not_touched, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_null_store_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stop_is_obeyed, set_up, tear_down),

@@ -581,6 +581,40 @@ static void undo_puts_everything_back(void **state) {
     assert_false(script.there[0]);
 }
 
+/* Whatever the session was stopped for: closing it leaves nothing half written. */
+static void closing_takes_back_what_undo_recorded(void **state) {
+    (void)state;
+    static const int stop = 1;
+    struct esp_error err = ESP_ERROR_INIT;
+    for (int closing = 0; closing < 2; closing++) {
+        script.there[2] = true;
+        assert_ok(esp_undo_begin(session, &err), &err);
+        fill_writes(60, ESP_PUT);
+        assert_ok(esp_session_write(session, writes, 60, NULL, &err), &err);
+        session->stop = &stop;
+        session->deadline_ns = 1;
+        if (closing) {
+            esp_session_close(session);
+            assert_ok(esp_session_open(&table, &session, &err), &err);
+        } else {
+            assert_ok(esp_undo_abandon(session, &err), &err);
+            assert_ptr_equal(session->stop, &stop);
+            assert_true(session->deadline_ns == 1);
+            assert_null(session->undo);
+            session->stop = NULL;
+            session->deadline_ns = 0;
+        }
+        assert_int_equal(how_many_there(), 1);
+    }
+    assert_int_equal(esp_undo_abandon(session, &err), ESP_OK); /* off is fine */
+    assert_ok(esp_undo_begin(session, &err), &err);
+    fill_writes(5, ESP_PUT);
+    assert_ok(esp_session_write(session, writes, 5, NULL, &err), &err);
+    script.fail = ESP_ERR_UNAVAILABLE; /* it cannot put them back */
+    assert_int_equal(esp_undo_abandon(session, NULL), ESP_ERR_UNAVAILABLE);
+    assert_null(session->undo);
+}
+
 static void undo_that_cannot_read_does_not_write(void **state) {
     (void)state;
     struct esp_error err = ESP_ERROR_INIT;
@@ -694,6 +728,7 @@ int main(void) {
         TEST(a_stop_and_a_deadline_are_obeyed),
         TEST(bulk_counts_add_up),
         TEST(undo_puts_everything_back),
+        TEST(closing_takes_back_what_undo_recorded),
         TEST(undo_that_cannot_read_does_not_write),
         TEST(undo_accounts_its_time),
         TEST(undo_by_trials_reads_nothing),

@@ -135,6 +135,23 @@ static void end_keeps_what_was_written(void **state) {
     }
 }
 
+static void closing_takes_back(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        struct fixture f;
+        struct esp_error err = ESP_ERROR_INIT;
+        set_up(&f, urls[i]);
+        do_write(&f, ESP_PUT, "a", "fruit");
+        assert_ok(esp_undo_begin(f.session, &err), &err);
+        do_write(&f, ESP_PUT, "b", "fruit");
+        esp_session_close(f.session);
+        assert_ok(esp_session_open(f.table, &f.session, &err), &err);
+        assert_ids(f.session, "fruit", "a ");
+        assert_int_equal(item_count(&f), 1);
+        tear_down(&f);
+    }
+}
+
 static void a_refused_write_does_not_end_it(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
@@ -179,6 +196,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rollback_takes_back_what_was_written),
         cmocka_unit_test(end_keeps_what_was_written),
+        cmocka_unit_test(closing_takes_back),
         cmocka_unit_test(a_refused_write_does_not_end_it),
         cmocka_unit_test(nobody_else_sees_it),
     };

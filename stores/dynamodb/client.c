@@ -69,7 +69,7 @@ enum esp_status esp_client_open(struct esp_client *client, struct esp_endpoint *
     client->endpoint = endpoint;
     client->usage = usage;
     esp_retry_init(&client->retry, endpoint->seed, atomic_fetch_add(&endpoint->clients, 1),
-                   esp_now_ns(endpoint->clock));
+                   endpoint->timeout_ms, esp_now_ns(endpoint->clock));
     esp_credential_copy_init(&client->keys, alloc);
     enum esp_status status = esp_signer_init(&client->signer, alloc, err);
     if (status == ESP_OK) {

@@ -5,7 +5,8 @@
 
 /* Facts sheet 7.4; throttling starts lower than the SDKs do, because a bulk load meets it
  * all the time, and the bucket refills by time too, so that a load that is throttled for
- * long goes on slowly instead of failing. */
+ * long goes on slowly instead of failing.  For the same reason its debt has an end: many
+ * connections would owe more in a second than the time of any of their calls could pay. */
 enum {
     BASE_TRANSIENT_MS = 25,
     CAP_MS = 20000,
@@ -15,6 +16,7 @@ enum {
     COST_THROTTLED = 5,
     TOKENS_PER_S = 10,
     ASKED_OVER_MS_MAX = 5000,
+    PAID_WAITS_MIN = 4, /* waits for tokens that fit into the patience with a call */
 };
 
 struct error_row {
@@ -85,10 +87,14 @@ struct esp_failure esp_failure_classify(long http_status, struct esp_str name) {
     return (struct esp_failure){ESP_VERDICT_FINAL, ESP_ERR_REFUSED, false, false};
 }
 
-void esp_retry_init(struct esp_retry *retry, uint64_t seed, uint64_t stream, uint64_t now_ns) {
+void esp_retry_init(struct esp_retry *retry, uint64_t seed, uint64_t stream, uint64_t patience_ms,
+                    uint64_t now_ns) {
     esp_rng_init(&retry->rng, seed, stream);
     retry->tokens = TOKENS_MAX;
     retry->refilled_ns = now_ns;
+    uint64_t longest_ms = patience_ms / PAID_WAITS_MIN;
+    longest_ms = longest_ms < CAP_MS ? longest_ms : CAP_MS;
+    retry->debt_max = (double)longest_ms / 2 / 1e3 * TOKENS_PER_S;
 }
 
 static double cost_of(enum esp_verdict verdict) {
@@ -119,7 +125,12 @@ uint64_t esp_retry_wait_ns(struct esp_retry *retry, enum esp_verdict verdict, un
         wait_ns = asked_ns < longest_ns ? asked_ns : longest_ns;
     }
     if (retry->tokens < 0) {
-        uint64_t paid_ns = (uint64_t)(-retry->tokens / TOKENS_PER_S * 1e9);
+        double paid_s = -retry->tokens / TOKENS_PER_S;
+        if (-retry->tokens > retry->debt_max) { /* those beyond must not all come at once */
+            retry->tokens = -retry->debt_max;
+            paid_s = retry->debt_max / TOKENS_PER_S * (1 + esp_rng_unit(&retry->rng));
+        }
+        uint64_t paid_ns = (uint64_t)(paid_s * 1e9);
         wait_ns = paid_ns > wait_ns ? paid_ns : wait_ns;
     }
     return wait_ns;

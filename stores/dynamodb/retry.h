@@ -28,12 +28,16 @@ struct esp_failure esp_failure_classify(long http_status, struct esp_str name);
 
 struct esp_retry {
     struct esp_rng rng;
-    double tokens; /* below 0: waits for them have been handed out */
+    double tokens;   /* below 0: waits for them have been handed out */
+    double debt_max; /* how far below */
     uint64_t refilled_ns;
 };
-void esp_retry_init(struct esp_retry *retry, uint64_t seed, uint64_t stream, uint64_t now_ns);
+/* `patience_ms`: how long a call is tried; waits for tokens end well before it. */
+void esp_retry_init(struct esp_retry *retry, uint64_t seed, uint64_t stream, uint64_t patience_ms,
+                    uint64_t now_ns);
 /* Pays for one retry; the wait before it, which is never shorter than the bucket needs to
- * pay.  `attempt`: 1 before the second try.  `asked_ms`: x-amz-retry-after, 0 = none. */
+ * pay, as far as its debt may go.  `attempt`: 1 before the second try.  `asked_ms`:
+ * x-amz-retry-after, 0 = none. */
 uint64_t esp_retry_wait_ns(struct esp_retry *retry, enum esp_verdict verdict, unsigned attempt,
                            uint64_t asked_ms, uint64_t now_ns);
 /* A request succeeded; `verdict` is what its last retry was for (FINAL: first time). */

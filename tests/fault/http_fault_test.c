@@ -16,10 +16,12 @@
 
 enum { FIELD_ID, FIELD_PARENT, BULK_SCENARIOS = 120, SINGLE_SCENARIOS = 60 };
 
+#define SECOND_NS UINT64_C(1000000000)
+
 /* --- a clock that jumps -------------------------------------------------------------- */
 
 struct jumping {
-    uint64_t slept_ns;
+    _Atomic uint64_t slept_ns; /* scripts of the endpoint look at it */
     int64_t wall_off_ns;
 };
 
@@ -278,6 +280,53 @@ static void test_hopeless_loads_end(void **state) {
              ESP_ERR_NOT_FOUND, "ResourceNotFoundException");
 }
 
+/* All is throttled until a moment of the jumping clock. */
+struct throttling {
+    struct jumping *jumping;
+    uint64_t until_ns;
+};
+
+static struct esp_fake_action throttled_for_a_while(void *ctx, const struct esp_fake_request *r) {
+    const struct throttling *t = ctx;
+    (void)r;
+    return jumping_now(t->jumping) < t->until_ns
+               ? (struct esp_fake_action){.fault = ESP_FAKE_ERROR_BEFORE,
+                                          .status = 400,
+                                          .error_name = "ThrottlingException"}
+               : (struct esp_fake_action){.fault = ESP_FAKE_NONE};
+}
+
+static void throttled_load(uint64_t timeout_s) {
+    enum { CONNECTIONS = 200, BATCHES = 300 };
+    struct bench b;
+    struct esp_arena arena;
+    esp_arena_init(&arena, &esp_alloc_libc, 1 << 24);
+    bench_open(&b, NULL, NULL);
+    b.config.connections = CONNECTIONS;
+    b.config.batch = 1;
+    b.config.timeout_ms = timeout_s * 1000;
+    bench_reopen(&b);
+    uint64_t begun_ns = jumping_now(&b.jumping);
+    struct throttling throttling = {&b.jumping, begun_ns + 5 * SECOND_NS};
+    esp_fake_set_script(b.fake, throttled_for_a_while, &throttling);
+    for (unsigned i = 0; i < BATCHES; i++) {
+        struct esp_item item = make_item(&arena, i, i, false);
+        assert_ok(esp_session_bulk_put(b.session, &item, &b.err), &b.err);
+    }
+    assert_ok(esp_session_bulk_flush(b.session, &b.err), &b.err);
+    assert_int_equal(b.session->bulk.written, BATCHES);
+    assert_true(b.session->usage.throttled >= CONNECTIONS);
+    assert_true(jumping_now(&b.jumping) - begun_ns < timeout_s * SECOND_NS);
+    bench_close(&b);
+    esp_arena_fini(&arena);
+}
+
+static void test_throttling_of_many_is_outlived(void **state) {
+    (void)state;
+    throttled_load(60);
+    throttled_load(20);
+}
+
 static void test_stop_is_seen(void **state) {
     (void)state;
     struct esp_fake_action action = {
@@ -479,7 +528,7 @@ static void test_clock_jumps_while_several_are_in_flight(void **state) {
     bench_open(&b, always, &skewed);
     put_several(&b, &arena);
     assert_int_equal(b.session->usage.requests, 8); /* each of them once more */
-    b.jumping.wall_off_ns = -INT64_C(7200) * 1000000000;
+    b.jumping.wall_off_ns = -INT64_C(7200) * (int64_t)SECOND_NS;
     put_several(&b, &arena);
     assert_int_equal(b.session->usage.requests, 16);
     bench_close(&b);
@@ -547,7 +596,7 @@ static void test_nobody_there(void **state) {
     assert_ok(esp_store_open("http://127.0.0.1:1", NULL, &clock, &esp_alloc_libc, &store, &err),
               &err);
     assert_status(ESP_ERR_UNAVAILABLE, store->ops->describe_table(store, "t", &arena, &info, &err));
-    assert_true(jumping.slept_ns < UINT64_C(2000000000));
+    assert_true(jumping.slept_ns < 2 * SECOND_NS);
     esp_store_close(store);
     esp_arena_fini(&arena);
 }
@@ -711,6 +760,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bulk_loads_lose_nothing),
         cmocka_unit_test(test_hopeless_loads_end),
+        cmocka_unit_test(test_throttling_of_many_is_outlived),
         cmocka_unit_test(test_stop_is_seen),
         cmocka_unit_test(test_single_writes_happen_once),
         cmocka_unit_test(test_lost_insert_of_another_item_stays_refused),

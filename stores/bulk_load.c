@@ -15,8 +15,9 @@ enum {
     COMMIT_BYTES = 32 << 20,  /* of a load; the next part gets a commit of its own */
     RECORD_BYTES_MAX = 64 << 20,
     WAIT_SLICE_MS = 20,
-    STALLED_SLICES = 50,  /* others that put nothing for so long are not waited for */
-    PAIRS_PER_LOOK = 1024 /* loaded between two looks at the session's `stop` */
+    STALLED_SLICES = 50,   /* others that put nothing for so long are not waited for */
+    PAIRS_PER_LOOK = 1024, /* loaded between two looks at the session's `stop` */
+    PUTS_PER_SHOW = 256    /* metered between two additions to the session's usage */
 };
 
 /* Runs that are loaded together, and how that ended.  Freed by the last who waits for it. */
@@ -50,6 +51,8 @@ struct bulk_session {
     atomic_ullong puts;       /* ever */
     atomic_bool sorting;      /* or spilling: no puts, but at work */
     uint64_t pending;         /* since the last flush */
+    struct esp_usage metered; /* of those; the session's usage shows them already */
+    struct esp_usage fresh;   /* of the latest of those, which it does not show yet */
     struct bulk_run *run;     /* being filled */
     size_t counted;           /* bytes of it in bulk->memory */
     struct bulk_run *spilled; /* full ones */
@@ -148,6 +151,25 @@ static void count_memory(struct bulk_session *s) {
     if (bytes != s->counted) {
         atomic_fetch_add(&s->bulk->memory, bytes - s->counted); /* wraps as it should */
         s->counted = bytes;
+    }
+}
+
+/* What was metered of the pending puts, to the session's usage. */
+static void show_metered(struct bulk_session *s, struct esp_usage *usage) {
+    esp_usage_add(usage, &s->fresh);
+    esp_usage_add(&s->metered, &s->fresh);
+    memset(&s->fresh, 0, sizeof s->fresh);
+}
+
+/* The pending puts have come to nothing: nor do they cost. */
+static void take_back_metered(struct bulk_session *s, struct esp_usage *usage) {
+    const struct esp_usage *m = &s->metered;
+    usage->items_written -= m->items_written;
+    usage->bytes_written -= m->bytes_written;
+    usage->index_bytes_written -= m->index_bytes_written;
+    usage->write.table -= m->write.table;
+    for (int i = 0; i < ESP_INDEX_MAX; i++) {
+        usage->write.index[i] -= m->write.index[i];
     }
 }
 
@@ -301,7 +323,10 @@ enum esp_status esp_engine_bulk_put(struct esp_session *session, const struct es
     }
     s->pending++;
     atomic_fetch_add_explicit(&s->puts, 1, memory_order_relaxed);
-    esp_meter_write(&t->schema, NULL, stored, false, &session->usage);
+    esp_meter_write(&t->schema, NULL, stored, false, &s->fresh);
+    if (s->fresh.items_written == PUTS_PER_SHOW) {
+        show_metered(s, &session->usage);
+    }
     count_memory(s);
     return spill_if_full(s, err);
 }
@@ -720,6 +745,7 @@ static struct bulk_batch *hand_over(struct bulk_session *s) {
     *end = runs;
     b->gathering->users++;
     s->run = s->spilled = NULL;
+    s->counted = 0; /* it is the batch's from here on */
     s->pending = 0;
     set_active(s, false);
     return b->gathering;
@@ -799,6 +825,7 @@ static enum esp_status load_with_others(struct bulk_session *s, struct engine_se
     struct bulk_batch *batch = hand_over(s);
     if (!batch) {
         pthread_mutex_unlock(&b->lock);
+        drop_puts(s);
         return esp_fail_nomem(err);
     }
     if (wait_for_turn(b, batch, e->base)) {
@@ -829,6 +856,7 @@ enum esp_status esp_engine_bulk_flush(struct esp_session *session, struct esp_er
         return ESP_OK;
     }
     uint64_t puts = s->pending;
+    show_metered(s, &session->usage);
     enum esp_status status = esp_session_check(session, err);
     if (status == ESP_OK) {
         status = sort_for_flush(s, err);
@@ -836,16 +864,18 @@ enum esp_status esp_engine_bulk_flush(struct esp_session *session, struct esp_er
     if (status == ESP_OK) {
         status = engine_enter(session, &free_session, err);
     }
-    if (status != ESP_OK) {
+    if (status == ESP_OK) {
+        count_memory(s);
+        status = load_with_others(s, free_session, err);
+        engine_leave(free_session);
+    } else {
         drop_puts(s); /* they are counted as left */
-        return status;
     }
-    count_memory(s);
-    s->counted = 0; /* it is the batch's from here on */
-    status = load_with_others(s, free_session, err);
-    engine_leave(free_session);
     if (status == ESP_OK) {
         session->bulk.written += puts;
+    } else {
+        take_back_metered(s, &session->usage);
     }
+    memset(&s->metered, 0, sizeof s->metered);
     return status;
 }

@@ -370,10 +370,25 @@ static bool sort_range(struct sorter *s, struct bulk_sort *all, struct sort_rang
     return true;
 }
 
+/* A sort leaves heads at the depths it came to. */
+static void reset_heads(struct bulk_run *run) {
+    for (unsigned i = 0; i < run->list_count; i++) {
+        struct bulk_list *list = &run->list[i];
+        for (size_t k = 0; k < list->count; k++) {
+            struct block block = block_at(run, list->sort[k].ref);
+            list->sort[k].head = head_at(block.bytes, block.key_len, DEPTH_FIRST);
+        }
+    }
+}
+
 enum esp_status bulk_run_sort(struct bulk_run *run, struct esp_error *err) {
     struct sorter s = {.run = run};
     size_t most = 0;
     bool done = true;
+    if (run->heads_moved) {
+        reset_heads(run);
+    }
+    run->heads_moved = true;
     for (unsigned i = 0; i < run->list_count; i++) {
         most = run->list[i].count > most ? run->list[i].count : most;
     }
@@ -467,6 +482,15 @@ static enum esp_status spill_list(struct bulk_run *run, struct bulk_list *list, 
     return ESP_OK;
 }
 
+/* The disk is full, or files may not be that big: what is in memory still counts. */
+static void unspill(struct bulk_run *run) {
+    close(run->fd);
+    run->fd = -1;
+    for (unsigned i = 0; i < run->list_count; i++) {
+        run->list[i].file_begin = run->list[i].file_end = 0;
+    }
+}
+
 enum esp_status bulk_run_spill(struct bulk_run *run, const char *folder, struct esp_error *err) {
     struct esp_buf out;
     uint64_t offset = 0;
@@ -482,6 +506,8 @@ enum esp_status bulk_run_spill(struct bulk_run *run, const char *folder, struct 
     esp_buf_fini(&out);
     if (status == ESP_OK) {
         free_memory(run);
+    } else {
+        unspill(run);
     }
     return status;
 }

@@ -30,8 +30,9 @@ struct bulk_run {
     char *slab[BULK_SLABS_MAX];
     size_t slab_bytes[BULK_SLABS_MAX];
     size_t slab_count, slab_used;
-    size_t bytes; /* of memory */
-    int fd;       /* spilled; -1: in memory */
+    size_t bytes;     /* of memory */
+    int fd;           /* spilled; -1: in memory */
+    bool heads_moved; /* by an earlier sort; more may have been put since */
 };
 
 /* What a run has under a key. */
@@ -58,7 +59,7 @@ void bulk_run_drop_last(struct bulk_run *run, uint32_t ref);
 
 enum esp_status bulk_run_sort(struct bulk_run *run, struct esp_error *err) ESP_MUST_CHECK;
 /* Write a sorted run to an unnamed file in `folder` (NULL: the temporary one) and give its
- * memory back. */
+ * memory back.  After a failure it is in memory as before. */
 enum esp_status bulk_run_spill(struct bulk_run *run, const char *folder,
                                struct esp_error *err) ESP_MUST_CHECK;
 

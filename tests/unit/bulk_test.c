@@ -3,11 +3,15 @@
  * memory and the threads, the table is what single puts would have made of it.
  */
 #include "stores/bulk_load.h"
+#include "stores/bulk_run.h"
 #include "table_model.h"
+#include "tests/support/alloc.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 static const char *const urls[] = {"memory:", "local:"};
 
@@ -23,7 +27,8 @@ static struct esp_attr attr(const char *name, enum esp_type type) {
     return (struct esp_attr){esp_str_from(name), type};
 }
 
-static void set_up_with(struct fixture *f, const char *url, const struct esp_clock *clock) {
+static void set_up_in(struct fixture *f, const char *url, const struct esp_clock *clock,
+                      const struct esp_alloc *alloc) {
     struct esp_schema *s = &f->schema;
     memset(f, 0, sizeof *f);
     s->attr_count = 4;
@@ -36,14 +41,14 @@ static void set_up_with(struct fixture *f, const char *url, const struct esp_clo
     s->index[0] = (struct esp_index){.name = ESP_STR("by-path"), .pk = 1, .sk = 2};
     s->index[1] = (struct esp_index){
         .name = ESP_STR("by-n"), .pk = 1, .sk = 3, .projection = ESP_PROJECT_KEYS};
-    assert_ok(esp_store_open(url, NULL, clock, &esp_alloc_libc, &f->store, &f->err), &f->err);
+    assert_ok(esp_store_open(url, NULL, clock, alloc, &f->store, &f->err), &f->err);
     assert_ok(f->store->ops->create_table(f->store, "bulk", s, NULL, &f->err), &f->err);
     assert_ok(esp_table_open(f->store, "bulk", s, &f->table, &f->err), &f->err);
     assert_ok(esp_session_open(f->table, &f->session, &f->err), &f->err);
 }
 
 static void set_up(struct fixture *f, const char *url) {
-    set_up_with(f, url, &esp_clock_system);
+    set_up_in(f, url, &esp_clock_system, &esp_alloc_libc);
 }
 
 static void tear_down(struct fixture *f) {
@@ -305,6 +310,14 @@ static void sessions_of_one_thread_do_not_wait(void **state) {
 
 /* --- stopping ------------------------------------------------------------------- */
 
+/* What is left costs nothing. */
+static void assert_nothing_metered(const struct esp_usage *usage) {
+    assert_int_equal(usage->items_written, 0);
+    assert_int_equal(usage->bytes_written, 0);
+    assert_int_equal(usage->index_bytes_written, 0);
+    assert_true(esp_units_total(&usage->write) == 0);
+}
+
 static void stops_on_request(void **state) {
     (void)state;
     for (int u = 0; u < 2; u++) {
@@ -321,6 +334,7 @@ static void stops_on_request(void **state) {
         assert_int_equal(f.session->bulk.planned, 20);
         assert_int_equal(f.session->bulk.written, 0);
         assert_int_equal(f.session->bulk.left, 20);
+        assert_nothing_metered(&f.session->usage);
         stop = 0;
         check_table(&f, 0, version);
         assert_ok(esp_session_bulk_flush(f.session, &f.err), &f.err); /* nothing is kept */
@@ -331,6 +345,7 @@ static void stops_on_request(void **state) {
         assert_ok(esp_session_bulk_flush(f.session, &f.err), &f.err);
         assert_int_equal(f.session->bulk.written, 20);
         assert_int_equal(f.session->bulk.left, 20);
+        assert_int_equal(f.session->usage.items_written, 20);
         check_table(&f, 20, version);
         tear_down(&f);
     }
@@ -353,7 +368,7 @@ static void a_deadline_leaves_all_or_nothing(void **state) {
         enum esp_status status = ESP_ERR_UNAVAILABLE;
         clock.now_ns = count_looks;
         clock.ctx = &looks;
-        set_up_with(&f, urls[u], &clock);
+        set_up_in(&f, urls[u], &clock, &esp_alloc_libc);
         esp_bulk_limit(f.table, 1 << 19, 1 << 16); /* runs and commits, several of each */
         while (status == ESP_ERR_UNAVAILABLE && allowed < LOOKS_MAX) {
             uint64_t left = f.session->bulk.left;
@@ -365,12 +380,150 @@ static void a_deadline_leaves_all_or_nothing(void **state) {
             status = esp_session_bulk_flush(f.session, NULL);
             f.session->deadline_ns = 0;
             assert_int_equal(f.session->bulk.left, status == ESP_OK ? left : left + N);
+            assert_int_equal(f.session->usage.items_written, status == ESP_OK ? N : 0);
         }
         assert_status(ESP_OK, status);
         assert_in_range(allowed, 10, LOOKS_MAX); /* it was cut off while it was loading, too */
         assert_int_equal(f.session->bulk.written, N);
         check_table(&f, N, version);
         tear_down(&f);
+    }
+}
+
+/* --- failing -------------------------------------------------------------------- */
+
+/* Files may not become longer than this, as if the disk were full; 0: they may. */
+static void limit_files(rlim_t bytes) {
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes ? bytes : limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* Puts 0..n-1, the second half with the limit.  What a put answers is not looked at: when the
+ * flush says so, all is there. */
+static enum esp_status load_with_limit(struct fixture *f, uint32_t n, rlim_t bytes) {
+    for (uint32_t i = 0; i < n; i++) {
+        struct text text;
+        struct esp_item item;
+        if (i == n / 2) {
+            limit_files(bytes);
+        }
+        make_item(i * 7919 % n, 0, &text, &item);
+        enum esp_status status = esp_session_bulk_put(f->session, &item, NULL);
+        if (status != ESP_OK && status != ESP_ERR_IO) {
+            limit_files(0);
+            fail_msg("put %u: %s", i, esp_status_name(status));
+        }
+    }
+    enum esp_status status = esp_session_bulk_flush(f->session, NULL);
+    limit_files(0);
+    return status;
+}
+
+/* A run that cannot be spilled, or only in part, is still in memory: whether it was cut off in
+ * its items or in its indexes, all of it is written, or all of it is left. */
+static void a_full_disk_loses_nothing(void **state) {
+    (void)state;
+    enum { N = 3000 };
+    static const rlim_t limits[] = {1,      4096,   100000, 200000, 262144,
+                                    300000, 400000, 524288, 1 << 20};
+    static uint32_t version[N];
+    unsigned written = 0, left = 0;
+    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+    for (int u = 0; u < 2; u++) {
+        for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+            struct fixture f;
+            set_up(&f, urls[u]);
+            esp_bulk_limit(f.table, 1 << 18, 1 << 16);
+            enum esp_status status = load_with_limit(&f, N, limits[i]);
+            assert_int_equal(f.session->bulk.planned, N);
+            assert_int_equal(f.session->bulk.written, status == ESP_OK ? N : 0);
+            assert_int_equal(f.session->bulk.left, status == ESP_OK ? 0 : N);
+            assert_int_equal(f.session->usage.items_written, f.session->bulk.written);
+            check_table(&f, status == ESP_OK ? N : 0, version);
+            written += status == ESP_OK;
+            left += status != ESP_OK;
+            if (status != ESP_OK) { /* once there is room it goes through */
+                assert_ok(load_with_limit(&f, N, 0), &f.err);
+                check_table(&f, N, version);
+            }
+            tear_down(&f);
+        }
+    }
+    signal(SIGXFSZ, before);
+    assert_true(written > 0 && left > 0);
+}
+
+/* A run that could not be spilled gets more puts, and is sorted again. */
+static void a_run_can_be_sorted_again(void **state) {
+    (void)state;
+    enum { N = 3000 };
+    struct esp_error err = ESP_ERROR_INIT;
+    struct esp_rng rng;
+    struct bulk_merge *merge;
+    struct bulk_pair pair;
+    char last[64] = "";
+    uint32_t ref, count = 0;
+    struct bulk_run *run = bulk_run_new(&esp_alloc_libc, 1, 0);
+    assert_non_null(run);
+    esp_rng_init(&rng, 9, 0);
+    for (int i = 0; i < N; i++) { /* keys that agree in far more than the first 8 bytes */
+        char key[64];
+        int len = snprintf(key, sizeof key, "\1a beginning of %d and then %05d",
+                           (int)esp_rng_below(&rng, 3), (int)esp_rng_below(&rng, 100000));
+        assert_ok(bulk_run_put(run, (struct esp_str){key, (size_t)len}, ESP_STR("x"), &ref, &err),
+                  &err);
+        if (i % 1000 == 999) {
+            assert_ok(bulk_run_sort(run, &err), &err);
+        }
+    }
+    assert_ok(bulk_merge_new(run, 0, &esp_alloc_libc, &merge, &err), &err);
+    while (bulk_merge_next(merge, &pair, &err) == ESP_OK) {
+        assert_true(esp_str_cmp(esp_str_from(last), pair.key) <= 0);
+        memcpy(last, pair.key.ptr, pair.key.len);
+        count++;
+    }
+    assert_int_equal(count, N);
+    bulk_merge_free(merge);
+    bulk_run_free(run);
+}
+
+/* Whatever allocation of a flush fails: its puts are left and forgotten, and cost nothing. */
+static void a_flush_without_memory_leaves_its_puts(void **state) {
+    (void)state;
+    enum { N = 30 };
+    static uint32_t version[N];
+    for (int u = 0; u < 2; u++) {
+        bool done = false;
+        for (size_t n = 1; !done; n++) {
+            struct fixture f;
+            struct esp_test_alloc a;
+            esp_test_alloc_init(&a, 0);
+            set_up_in(&f, urls[u], &esp_clock_system, &a.alloc);
+            for (uint32_t i = 0; i < N; i++) {
+                bulk_put(&f, f.session, i, 0);
+            }
+            a.fail_at = a.calls + n;
+            enum esp_status status = esp_session_bulk_flush(f.session, NULL);
+            done = a.calls < a.fail_at;
+            a.fail_at = 0;
+            if (status != ESP_OK) {
+                assert_status(ESP_ERR_NOMEM, status);
+                assert_int_equal(f.session->bulk.left, N);
+                assert_nothing_metered(&f.session->usage);
+                check_table(&f, 0, version);
+                for (uint32_t i = 0; i < N; i++) {
+                    bulk_put(&f, f.session, i, 0);
+                }
+                assert_ok(esp_session_bulk_flush(f.session, &f.err), &f.err);
+            }
+            assert_int_equal(f.session->bulk.written, N);
+            assert_int_equal(f.session->usage.items_written, N);
+            check_table(&f, N, version);
+            tear_down(&f);
+            assert_true(esp_test_alloc_done(&a));
+        }
     }
 }
 
@@ -439,6 +592,9 @@ int main(void) {
         cmocka_unit_test(sessions_of_one_thread_do_not_wait),
         cmocka_unit_test(stops_on_request),
         cmocka_unit_test(a_deadline_leaves_all_or_nothing),
+        cmocka_unit_test(a_full_disk_loses_nothing),
+        cmocka_unit_test(a_run_can_be_sorted_again),
+        cmocka_unit_test(a_flush_without_memory_leaves_its_puts),
         cmocka_unit_test(threads_load_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,6 +172,9 @@ static enum esp_status read_process_answer(struct esp_str answer, struct keys *k
         esp_json_put_text(&keys->key_id, esp_json_find(answer, "AccessKeyId")) &&
         esp_json_put_text(&keys->secret, esp_json_find(answer, "SecretAccessKey")) &&
         (token.len == 0 || token.ptr[0] == 'n' || esp_json_put_text(&keys->token, token));
+    if (keys->key_id.failed || keys->secret.failed || keys->token.failed) {
+        return esp_fail_nomem(err);
+    }
     if (!complete || keys->key_id.len == 0 || keys->secret.len == 0) {
         return esp_fail(err, ESP_ERR_CREDENTIALS,
                         "credential_process gave no AccessKeyId and SecretAccessKey");

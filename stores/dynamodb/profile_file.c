@@ -63,27 +63,34 @@ static struct esp_str without_comment(struct esp_str s) {
     return trim(s);
 }
 
-/* "[profile  "x y"]" -> "profile x y" in the arena; ptr NULL when malformed, or no memory. */
-static struct esp_str section_name(struct esp_arena *arena, struct esp_str line) {
+enum line_verdict { LINE_FINE, LINE_MALFORMED, LINE_NOMEM };
+
+/* "[profile  "x y"]" -> "profile x y" in the arena. */
+static enum line_verdict section_name(struct esp_arena *arena, struct esp_str line,
+                                      struct esp_str *out) {
     const char *close = memchr(line.ptr, ']', line.len);
     if (!close) {
-        return (struct esp_str){NULL, 0};
+        return LINE_MALFORMED;
     }
     struct esp_str inside = trim((struct esp_str){line.ptr + 1, (size_t)(close - line.ptr - 1)});
     char *name = esp_arena_alloc(arena, inside.len + 1);
     size_t len = 0;
     bool quoted = false;
-    for (size_t i = 0; name && i < inside.len; i++) {
+    if (!name) {
+        return LINE_NOMEM;
+    }
+    for (size_t i = 0; i < inside.len; i++) {
         char c = inside.ptr[i];
         if (c == '"' || c == '\'') {
             quoted = !quoted;
         } else if (!is_blank(c) || quoted) {
             name[len++] = c;
-        } else if (name[len - 1] != ' ') { /* trimmed: a blank is never first */
+        } else if (len > 0 && name[len - 1] != ' ') {
             name[len++] = ' ';
         }
     }
-    return (struct esp_str){len ? name : NULL, len};
+    *out = (struct esp_str){name, len};
+    return len > 0 ? LINE_FINE : LINE_MALFORMED;
 }
 
 struct parser {
@@ -108,8 +115,6 @@ static bool add_entry(struct parser *p, struct esp_str parent, struct esp_str ke
     return true;
 }
 
-enum line_verdict { LINE_FINE, LINE_MALFORMED, LINE_NOMEM };
-
 static enum line_verdict parse_line(struct parser *p, struct esp_str raw) {
     struct esp_str line = trim(raw);
     if (line.len == 0 || line.ptr[0] == '#' || line.ptr[0] == ';') {
@@ -117,12 +122,13 @@ static enum line_verdict parse_line(struct parser *p, struct esp_str raw) {
     }
     bool nested = is_blank(raw.ptr[0]);
     if (line.ptr[0] == '[' && !nested) {
-        p->section = section_name(&p->file->arena, line);
+        enum line_verdict verdict = section_name(&p->file->arena, line, &p->section);
         p->parent = (struct esp_str){NULL, 0};
+        if (verdict != LINE_FINE) {
+            return verdict;
+        }
         /* A section without keys must be found too. */
-        return !p->section.ptr                                 ? LINE_MALFORMED
-               : add_entry(p, p->parent, p->parent, p->parent) ? LINE_FINE
-                                                               : LINE_NOMEM;
+        return add_entry(p, p->parent, p->parent, p->parent) ? LINE_FINE : LINE_NOMEM;
     }
     const char *equals = memchr(line.ptr, '=', line.len);
     if (nested && !equals) {

@@ -1,5 +1,6 @@
 /* Where keys, region and endpoint come from; what is wrong is said without a secret. */
 #include "stores/dynamodb/credentials.h"
+#include "tests/support/alloc.h"
 #include "tests/support/support.h"
 
 #include <stdio.h>
@@ -73,19 +74,31 @@ static void write_file(struct place *p, const char *name, const char *text) {
     esp_test_write_file(path, text, strlen(text));
 }
 
-static enum esp_status find(struct place *p, const char *target) {
+static enum esp_status find_with(struct place *p, const char *target,
+                                 const struct esp_alloc *alloc) {
     enum esp_status status =
-        esp_aws_settings_init(&p->settings, target, &p->config, &esp_alloc_libc, &p->err);
+        esp_aws_settings_init(&p->settings, target, &p->config, alloc, &p->err);
     if (status == ESP_OK) {
-        status =
-            esp_credentials_new(&p->settings, &p->clock, &esp_alloc_libc, &p->credentials, &p->err);
+        status = esp_credentials_new(&p->settings, &p->clock, alloc, &p->credentials, &p->err);
     }
     if (status == ESP_OK) {
-        esp_credential_copy_init(&p->copy, &esp_alloc_libc);
+        esp_credential_copy_init(&p->copy, alloc);
         status = esp_credentials_get(p->credentials, &p->copy, &p->err);
     }
     assert_null(strstr(p->err.message, SECRET));
     return status;
+}
+
+static enum esp_status find(struct place *p, const char *target) {
+    return find_with(p, target, &esp_alloc_libc);
+}
+
+static void forget(struct place *p) {
+    esp_credentials_free(p->credentials);
+    esp_credential_copy_fini(&p->copy);
+    esp_aws_settings_fini(&p->settings);
+    p->credentials = NULL;
+    esp_error_clear(&p->err);
 }
 
 static void assert_text(struct esp_str got, const char *expected) {
@@ -256,6 +269,14 @@ static void test_malformed_files_name_the_line_only(void **state) {
     }
 }
 
+static void test_section_that_begins_with_nothing_quoted(void **state) {
+    struct place *p = *state;
+    write_file(p, "credentials",
+               "[\"\" default]\naws_access_key_id=A\naws_secret_access_key=" SECRET "\n");
+    assert_ok(find(p, "http://localhost:8000"), &p->err);
+    assert_keys(p, "A", SECRET, "");
+}
+
 static void test_half_a_profile(void **state) {
     struct place *p = *state;
     write_file(p, "credentials", "[default]\naws_secret_access_key=" SECRET "\n");
@@ -303,11 +324,24 @@ static void test_process_failures(void **state) {
         use_process(p, bad[i]);
         assert_status(ESP_ERR_CREDENTIALS, find(p, "http://localhost:8000"));
         assert_non_null(strstr(p->err.message, "credential_process"));
-        esp_credentials_free(p->credentials);
-        esp_credential_copy_fini(&p->copy);
-        esp_aws_settings_fini(&p->settings);
-        p->credentials = NULL;
-        esp_error_clear(&p->err);
+        forget(p);
+    }
+}
+
+static void test_memory_runs_out(void **state) {
+    struct place *p = *state;
+    struct esp_test_alloc a;
+    use_process(p, "echo '{\"Version\":1,\"AccessKeyId\":\"P\",\"SecretAccessKey\":\"" SECRET
+                   "\",\"SessionToken\":\"T\"}'");
+    for (size_t n = 1; esp_test_alloc_init(&a, n); n++) {
+        enum esp_status status = find_with(p, "http://localhost:8000", &a.alloc);
+        struct esp_error err = p->err;
+        forget(p);
+        if (esp_test_alloc_done(&a)) {
+            assert_ok(status, &err);
+            break;
+        }
+        assert_string_equal(esp_status_name(status), "ERR_NOMEM");
     }
 }
 
@@ -360,10 +394,12 @@ int main(void) {
         TEST(test_endpoint_variables_ignored),
         TEST(test_bad_endpoints),
         TEST(test_malformed_files_name_the_line_only),
+        TEST(test_section_that_begins_with_nothing_quoted),
         TEST(test_half_a_profile),
         TEST(test_key_that_would_break_a_header),
         TEST(test_process),
         TEST(test_process_failures),
+        TEST(test_memory_runs_out),
         TEST(test_process_is_renewed_before_it_expires),
         TEST(test_expired_keys_are_refused),
     };

@@ -386,11 +386,51 @@ static enum esp_status write_depth(struct esp_writes *writes, const struct esp_i
     return esp_writes_add(writes, &write);
 }
 
+/* The descendants of a node, level by level. */
+struct below {
+    struct esp_item_list list;
+    uint32_t *end; /* of each level in the list; the children's first */
+    uint32_t levels, cap;
+};
+
+static enum esp_status read_below(struct esp_access *a, struct esp_str id, struct below *below) {
+    struct level level = {.access = a, .start = id, .id = &id, .count = 1};
+    enum esp_status status = ESP_OK;
+    while (status == ESP_OK && level.count) {
+        struct level next = {
+            .access = a, .start = id, .fn = esp_item_list_add, .ctx = &below->list};
+        uint32_t *end =
+            esp_arena_grow(a->scratch, below->end, &below->cap, below->levels + 1, sizeof *end);
+        if (!end) {
+            return esp_fail_nomem(a->err);
+        }
+        status = level_descend(&level, &next);
+        below->end = end;
+        end[below->levels++] = below->list.count;
+        level = next;
+    }
+    return status;
+}
+
+/* Depths follow from the levels, not from the depths as they are, some of which a torn move may
+ * have written already; the node itself comes when all of them have arrived.  So the same move
+ * can be repeated after a cut: it finds the node below its old parent and does all again. */
 static enum esp_status move_write(struct esp_access *a, const struct esp_args *args,
-                                  const struct move *m, const struct esp_item_list *below) {
+                                  const struct move *m, const struct below *below) {
     const struct esp_schema *schema = &a->layout->schema;
     struct esp_writes writes;
-    enum esp_status status = esp_writes_init(&writes, a, (size_t)below->count + 1);
+    enum esp_status status = esp_writes_init(&writes, a, (size_t)below->list.count + 1);
+    for (uint32_t i = 0, level = 0; status == ESP_OK && i < below->list.count; i++) {
+        const struct esp_item *item = &below->list.item[i];
+        while (i == below->end[level]) {
+            level++;
+        }
+        int64_t depth = m->depth + 1 + level;
+        status = key_of(item).depth == depth ? ESP_OK : write_depth(&writes, item, depth);
+    }
+    if (status == ESP_OK) {
+        status = esp_writes_flush(&writes);
+    }
     if (status != ESP_OK) {
         return status;
     }
@@ -407,10 +447,6 @@ static enum esp_status move_write(struct esp_access *a, const struct esp_args *a
         .old = m->known ? &m->item : NULL,
     };
     status = esp_writes_add(&writes, &write);
-    for (uint32_t i = 0; status == ESP_OK && i < below->count; i++) {
-        const struct esp_item *item = &below->item[i];
-        status = write_depth(&writes, item, key_of(item).depth + m->depth - m->at.depth);
-    }
     return status == ESP_OK ? esp_writes_flush(&writes) : status;
 }
 
@@ -418,9 +454,8 @@ static enum esp_status op_move(struct esp_access *a, const struct esp_args *args
                                void *ctx) {
     (void)fn, (void)ctx;
     struct move m = {0};
-    struct esp_item_list below;
-    uint64_t children;
-    esp_item_list_init(&below, a);
+    struct below below = {0};
+    esp_item_list_init(&below.list, a);
     enum esp_status status = move_look_up(a, args, &m);
     if (status == ESP_OK) {
         status = move_check(a, args, &m);
@@ -429,7 +464,7 @@ static enum esp_status op_move(struct esp_access *a, const struct esp_args *args
         return status; /* refused, or there already */
     }
     if (m.depth != m.at.depth) {
-        status = walk(a, args->at.id, 1, UINT32_MAX, esp_item_list_add, &below, &children);
+        status = read_below(a, args->at.id, &below);
     }
     if (status == ESP_OK) {
         status = move_write(a, args, &m, &below);

@@ -563,6 +563,19 @@ struct move {
     struct esp_item_list below;
 };
 
+/* Does the way down to a node with this key pass `id`?  The prefix of the path would not tell
+ * of a descendant that a torn move has moved already. */
+static enum esp_status passes(struct esp_access *a, const struct path_key *key, struct esp_str id,
+                              bool *out) {
+    struct esp_str *way;
+    size_t count;
+    enum esp_status status = split(a, key, &way, &count);
+    for (size_t i = 0; status == ESP_OK && i < count; i++) {
+        *out = *out || esp_str_eq(way[i], id);
+    }
+    return status;
+}
+
 /* Look both nodes up and see whether the move may be.  *nothing: it is there already. */
 static enum esp_status move_begin(struct esp_access *a, const struct esp_args *args, struct move *m,
                                   bool *nothing) {
@@ -602,10 +615,12 @@ static enum esp_status move_begin(struct esp_access *a, const struct esp_args *a
     if (!m->below_at.ptr || !m->below_to.ptr || (!to_root && !m->to.path.ptr)) {
         return esp_fail_nomem(a->err);
     }
-    bool below = !to_root && esp_str_eq(parent.root, m->at.root) && parent.path.len &&
-                 parent.path.len >= m->below_at.len &&
-                 memcmp(parent.path.ptr, m->below_at.ptr, m->below_at.len) == 0;
-    if (!to_root && (below || esp_str_eq(args->at.id, args->to.id))) {
+    bool below = esp_str_eq(args->at.id, args->to.id);
+    status = below || to_root ? ESP_OK : passes(a, &parent, args->at.id, &below);
+    if (status != ESP_OK) {
+        return status;
+    }
+    if (below) {
         return esp_fail(a->err, ESP_ERR_CYCLE,
                         "'%.*s' cannot move below itself: '%.*s' is in its "
                         "subtree",
@@ -659,7 +674,9 @@ static enum esp_status move_one(struct esp_access *a, struct esp_writes *writes,
     return esp_writes_add(writes, &write);
 }
 
-/* Updates, not puts: payloads that others change meanwhile are left alone. */
+/* Updates, not puts: payloads that others change meanwhile are left alone.  The node itself is
+ * written when all below it has arrived, so that the same move can be repeated after a cut: it
+ * finds the node in its old place and moves what is left there; the rest is where it goes. */
 static enum esp_status op_move(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                                void *ctx) {
     (void)fn, (void)ctx;
@@ -682,14 +699,17 @@ static enum esp_status op_move(struct esp_access *a, const struct esp_args *args
     if (status == ESP_OK) {
         status = esp_writes_init(&writes, a, (size_t)m.below.count + 1);
     }
-    if (status == ESP_OK) {
-        status = move_one(a, &writes, args->at.id, &m.to, m.known ? &m.item : NULL);
-    }
     for (uint32_t i = 0; status == ESP_OK && i < m.below.count; i++) {
         const struct esp_item *item = &m.below.item[i];
         struct path_key to = {m.to.root, moved_path(a, &m, item)};
         status = to.path.ptr ? move_one(a, &writes, esp_item_text(item, ID), &to, item)
                              : esp_fail_nomem(a->err);
+    }
+    if (status == ESP_OK) {
+        status = esp_writes_flush(&writes);
+    }
+    if (status == ESP_OK) {
+        status = move_one(a, &writes, args->at.id, &m.to, m.known ? &m.item : NULL);
     }
     if (status == ESP_OK) {
         status = esp_writes_flush(&writes);

@@ -568,7 +568,9 @@ struct move {
     struct esp_access *access;
     struct esp_writes writes;
     struct chain_key from, to; /* ancestors of the top, now and then */
-    uint64_t count;
+    struct esp_item_list own;  /* rows of the top itself, if they were looked up */
+    struct esp_item top;       /* the one for itself */
+    bool found;                /* `top` is set */
 };
 
 /* A copy for `old` that lives as long as the page does. */
@@ -615,26 +617,66 @@ static enum esp_status delete_rows(struct move *m, const struct esp_item *row,
     return status;
 }
 
+/* The rows of the descendants; the top's wait until all of these are acknowledged. */
 static enum esp_status move_page(void *ctx, struct esp_item *rows, size_t n,
                                  struct esp_arena *arena) {
     struct move *m = ctx;
+    const struct esp_schema *schema = &m->access->layout->schema;
     enum esp_status status = ESP_OK;
-    m->count += n;
     for (size_t i = 0; status == ESP_OK && i < n; i++) {
-        status = put_rows(m, &rows[i], arena);
+        if (esp_item_number(&rows[i], DISTANCE, -1) == 0) {
+            m->found = true;
+            status = esp_item_dup(schema, m->access->scratch, &rows[i], &m->top);
+        } else {
+            status = put_rows(m, &rows[i], arena);
+        }
     }
     if (status == ESP_OK) { /* everything is there in its new place before any row goes */
         status = esp_writes_flush(&m->writes);
     }
     for (size_t i = 0; status == ESP_OK && i < n; i++) {
-        status = delete_rows(m, &rows[i], arena);
+        if (esp_item_number(&rows[i], DISTANCE, -1) != 0) {
+            status = delete_rows(m, &rows[i], arena);
+        }
     }
     return status == ESP_OK ? esp_writes_flush(&m->writes) : status;
 }
 
-/* The chains of both nodes, looked up in one round trip where they must be. */
+/* The rows of the top, after all others: as long as they are not those of the new place, the
+ * same move does everything again.  What goes is what was read, because a torn move may have
+ * left holes in it, or what the key tells. */
+static enum esp_status move_top(struct move *m, bool by_key) {
+    struct esp_arena *arena = m->access->scratch;
+    enum esp_status status = put_rows(m, &m->top, arena);
+    if (status == ESP_OK) {
+        status = esp_writes_flush(&m->writes);
+    }
+    if (status == ESP_OK && by_key) {
+        status = delete_rows(m, &m->top, arena);
+    }
+    for (uint32_t i = 0; status == ESP_OK && i < m->own.count; i++) {
+        const struct esp_item *row = &m->own.item[i];
+        struct esp_write write = {.kind = ESP_DELETE, .item = *row, .old = row};
+        if (esp_item_number(row, DISTANCE, 0) > (int64_t)m->to.count) {
+            status = esp_writes_add(&m->writes, &write);
+        }
+    }
+    return status == ESP_OK ? esp_writes_flush(&m->writes) : status;
+}
+
+static bool chain_eq(const struct chain_key *a, const struct chain_key *b) {
+    bool equal = a->count == b->count;
+    for (uint32_t i = 0; equal && i < a->count; i++) {
+        equal = esp_str_eq(a->above[i], b->above[i]);
+    }
+    return equal;
+}
+
+/* The chains of both nodes, looked up in one round trip where they must be; then *own are the
+ * rows of the first. */
 static enum esp_status two_chains(struct esp_access *a, const struct esp_args *args,
-                                  struct chain_key *at, struct chain_key *to) {
+                                  struct chain_key *at, struct chain_key *to,
+                                  struct esp_item_list *own) {
     struct esp_query q[2];
     struct esp_item_list rows, part[2];
     size_t n = 0;
@@ -658,6 +700,7 @@ static enum esp_status two_chains(struct esp_access *a, const struct esp_args *a
         bool first = esp_str_eq(esp_item_text(&rows.item[i], ID), args->at.id);
         status = esp_item_list_add(&part[first ? 0 : 1], &rows.item[i]);
     }
+    *own = part[0];
     for (size_t i = 0; status == ESP_OK && i < 2; i++) {
         bool same = i == 1 && esp_str_eq(args->to.id, args->at.id);
         if (node[i]->key || node[i]->id.len == 0 || same) {
@@ -675,7 +718,7 @@ static enum esp_status op_move(struct esp_access *a, const struct esp_args *args
     struct move m = {.access = a};
     struct chain_key parent = {0};
     bool to_root = args->to.id.len == 0;
-    enum esp_status status = two_chains(a, args, &m.from, &parent);
+    enum esp_status status = two_chains(a, args, &m.from, &parent, &m.own);
     if (status != ESP_OK) {
         return status;
     }
@@ -683,9 +726,6 @@ static enum esp_status op_move(struct esp_access *a, const struct esp_args *args
         return esp_fail(a->err, ESP_ERR_CYCLE,
                         "'%.*s' cannot move below itself: '%.*s' is in its subtree",
                         ESP_FMT(args->at.id), ESP_FMT(args->to.id));
-    }
-    if (to_root ? m.from.count == 0 : m.from.count && esp_str_eq(m.from.above[0], args->to.id)) {
-        return ESP_OK; /* it is there already */
     }
     if (!to_root) {
         struct esp_str *above =
@@ -699,12 +739,18 @@ static enum esp_status op_move(struct esp_access *a, const struct esp_args *args
         }
         m.to = (struct chain_key){above, parent.count + 1};
     }
+    if (chain_eq(&m.from, &m.to)) {
+        return ESP_OK; /* it is there already */
+    }
     struct esp_query q = window_query(args->at.id, 0, UINT32_MAX);
     status = esp_writes_init(&m.writes, a, ESP_WRITES_MAX);
     if (status == ESP_OK) {
         status = esp_access_pages(a, &q, move_page, &m);
     }
-    return status == ESP_OK && m.count == 0 ? esp_access_missing(a, args->at.id) : status;
+    if (status == ESP_OK && !m.found) {
+        status = esp_access_missing(a, args->at.id);
+    }
+    return status == ESP_OK ? move_top(&m, args->at.key != NULL) : status;
 }
 
 /* Of each node on the page: first the rows by which it is not found from the top, then the

@@ -1,7 +1,10 @@
 /* Writes that are cut after the k-th item, for every k: no node is lost, `check` finds what is
- * left half done, and a remove can be repeated. */
+ * left half done, and a remove or a move can be repeated. */
 #include "tests/conformance/suite.h"
 #include "tests/support/drives.h"
+#include "tests/support/model.h"
+
+#include <stdlib.h>
 
 static const struct esp_store_ops *inner;
 static size_t budget; /* items that may still be written */
@@ -93,6 +96,97 @@ static bool tear(struct esp_store *store, const struct esp_layout *layout,
     return status != ESP_OK;
 }
 
+/* The ids of an answer, in its order. */
+struct ids {
+    struct esp_arena *arena;
+    struct esp_str id[32];
+    uint32_t count;
+};
+
+static enum esp_status keep_id(void *ctx, const struct esp_node_view *node) {
+    struct ids *ids = ctx;
+    assert_true(ids->count < sizeof ids->id / sizeof ids->id[0]);
+    ids->id[ids->count++] = esp_arena_dup(ids->arena, node->id);
+    return ESP_OK;
+}
+
+static bool has_id(const struct ids *ids, struct esp_str id) {
+    for (uint32_t i = 0; i < ids->count; i++) {
+        if (esp_str_eq(ids->id[i], id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The nodes above each node, and those below it, are the model's. */
+static void tree_is_the_models(struct suite_table *t, const struct model *model) {
+    for (uint32_t v = 0; v < 2 * model->count; v++) {
+        enum esp_op op = v % 2 ? ESP_OP_ANCESTORS : ESP_OP_DESCENDANTS;
+        struct esp_args args = {.at.id = model->node[v / 2].id};
+        struct model_answer want = model_read(model, op, &args);
+        struct ids got = {.arena = &t->scratch};
+        esp_arena_reset(&t->scratch);
+        assert_ok(esp_operate(&t->access, op, &args, keep_id, &got), &t->err);
+        assert_int_equal(got.count, want.count);
+        for (uint32_t i = 0; i < want.count; i++) {
+            assert_true(has_id(&got, model->node[want.node[i]].id));
+        }
+        free(want.node);
+    }
+}
+
+/* A move cut after k items, then the same move again; false when k was enough. */
+static bool tear_move(struct esp_store *store, const struct esp_layout *layout,
+                      const struct esp_forest *forest, const struct esp_args *move, size_t k) {
+    struct suite_table t;
+    struct model model;
+    size_t findings = 0;
+    budget = SIZE_MAX;
+    suite_table_open(&t, store, layout, "torn", forest);
+    model_init(&model, forest);
+    assert_int_equal(model_write(&model, ESP_OP_MOVE, move), ESP_OK);
+    budget = k;
+    enum esp_status first = esp_operate(&t.access, ESP_OP_MOVE, move, ignore_node, NULL);
+    budget = SIZE_MAX;
+    assert_true(first == ESP_OK || first == ESP_ERR_UNAVAILABLE);
+    esp_error_clear(&t.err);
+    every_node_is_there(&t, forest);
+    esp_arena_reset(&t.scratch);
+    enum esp_status again = esp_operate(&t.access, ESP_OP_MOVE, move, ignore_node, NULL);
+    if (again != ESP_OK) {
+        fail_msg("%s: '%.*s' to '%.*s' cut after %zu cannot be repeated: %s", layout->ops->name,
+                 ESP_FMT(move->at.id), ESP_FMT(move->to.id), k, t.err.message);
+    }
+    esp_arena_reset(&t.scratch);
+    assert_ok(layout->ops->check(&t.access, count_finding, &findings), &t.err);
+    if (findings) {
+        fail_msg("%s: '%.*s' to '%.*s' cut after %zu and repeated: %zu findings", layout->ops->name,
+                 ESP_FMT(move->at.id), ESP_FMT(move->to.id), k, findings);
+    }
+    tree_is_the_models(&t, &model);
+    model_fini(&model);
+    suite_table_close(&t);
+    return first != ESP_OK;
+}
+
+static void moves_are_repeated(struct esp_store *store, const struct esp_layout *layout,
+                               const struct esp_forest *forest) {
+    static const struct {
+        const char *at, *to;
+    } moves[] = {
+        {"d", "c"}, {"d", "D"},  {"d", "III"}, /* within a tree: deeper, higher, at one depth */
+        {"V", "C"}, {"V", "II"}, {"C", "d"},   /* to another tree, a root under a node */
+        {"D", "I"}, {"V", ""},   {"d", ""},
+    };
+    for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++) {
+        struct esp_args move = {.at.id = esp_str_from(moves[i].at),
+                                .to.id = esp_str_from(moves[i].to)};
+        for (size_t k = 0; tear_move(store, layout, forest, &move, k); k++) {
+        }
+    }
+}
+
 static void writes_are_cut_after_every_item(void **state) {
     (void)state;
     struct esp_error err = ESP_ERROR_INIT;
@@ -113,6 +207,9 @@ static void writes_are_cut_after_every_item(void **state) {
                     break;
                 }
             }
+        }
+        if (strcmp(layout.ops->name, "nested-set") != 0) {
+            moves_are_repeated(store, &layout, forest);
         }
     }
     store->ops = inner;

@@ -109,6 +109,11 @@ static int begin_read(struct local_session *s) {
     return code;
 }
 
+static int begin_in_map(struct local_session *s) {
+    return s->mode == ESP_KV_READ ? begin_read(s)
+                                  : mdb_txn_begin(env_of(&s->base)->env, NULL, 0, &s->txn);
+}
+
 /* Another process has a bigger map: take it over, once nobody here uses the old one. */
 static int adopt_map(struct local_env *env) {
     struct timespec until;
@@ -117,9 +122,11 @@ static int adopt_map(struct local_env *env) {
     if (pthread_rwlock_timedwrlock(&env->map, &until) != 0) {
         return MDB_MAP_RESIZED;
     }
-    int code = mdb_env_set_mapsize(env->env, 0);
+    /* LMDB gives up the old map first.  Without a new one it must not be used, only closed. */
+    int code = env->lost ? 0 : mdb_env_set_mapsize(env->env, 0);
+    env->lost = env->lost || code != 0;
     pthread_rwlock_unlock(&env->map);
-    return code;
+    return 0; /* beginning again says what has become of it */
 }
 
 /* The reader's cursor must not meet a write's transaction. */
@@ -145,8 +152,9 @@ static enum esp_status begin(struct esp_kv_session *kv_session, enum esp_kv_mode
     for (bool adopted = false;; adopted = true) {
         pthread_rwlock_rdlock(&env->map);
         s->opened = atomic_load(&env->opened);
-        int code = mode == ESP_KV_READ ? begin_read(s) : mdb_txn_begin(env->env, NULL, 0, &s->txn);
-        if (code == 0) {
+        enum esp_status status = local_env_check(env, err);
+        int code = status == ESP_OK ? begin_in_map(s) : 0;
+        if (status == ESP_OK && code == 0) {
             return ESP_OK;
         }
         s->txn = NULL;
@@ -154,11 +162,12 @@ static enum esp_status begin(struct esp_kv_session *kv_session, enum esp_kv_mode
         if (code == MDB_MAP_RESIZED && !adopted) {
             code = adopt_map(env);
         }
-        if (code) {
+        if (status != ESP_OK || code) {
             if (mode == ESP_KV_DEFINE) {
                 pthread_mutex_unlock(&env->define);
             }
-            return fail(kv_session, code, "beginning a transaction", err);
+            return status != ESP_OK ? status
+                                    : fail(kv_session, code, "beginning a transaction", err);
         }
     }
 }

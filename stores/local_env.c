@@ -91,14 +91,24 @@ static enum esp_status open_tree(struct local_env *env, uint32_t tree, unsigned 
     return ESP_OK;
 }
 
+enum esp_status local_env_check(const struct local_env *env, struct esp_error *err) {
+    return env->lost ? esp_fail(err, ESP_ERR_IO,
+                                "the local store %s has become too big for the address space that "
+                                "is left: close it everywhere and open it again",
+                                env->path)
+                     : ESP_OK;
+}
+
 enum esp_status local_env_open_tree(struct local_env *env, uint32_t tree, struct esp_error *err) {
     if (tree >= LOCAL_TREES_MAX) {
         return esp_fail(err, ESP_ERR_IO, "the catalog of the local store %s is damaged", env->path);
     }
     pthread_mutex_lock(&env->define);
     pthread_rwlock_rdlock(&env->map);
-    enum esp_status status =
-        atomic_load(&env->trees[tree].ordinal) ? ESP_OK : open_tree(env, tree, 0, err);
+    enum esp_status status = local_env_check(env, err);
+    if (status == ESP_OK && atomic_load(&env->trees[tree].ordinal) == 0) {
+        status = open_tree(env, tree, 0, err);
+    }
     pthread_rwlock_unlock(&env->map);
     pthread_mutex_unlock(&env->define);
     return status;

@@ -28,6 +28,7 @@ struct local_env {
     bool temporary, sync;
     MDB_env *env;
     pthread_rwlock_t map;
+    bool lost; /* there is no map any more; under `map` */
     pthread_mutex_t define;
     struct local_tree trees[LOCAL_TREES_MAX]; /* [0] is the catalog */
     atomic_uint opened;                       /* trees so far */
@@ -47,6 +48,8 @@ void local_env_close(struct local_env *env);
 /* Make a tree known that exists; takes `define`. */
 enum esp_status local_env_open_tree(struct local_env *env, uint32_t tree,
                                     struct esp_error *err) ESP_MUST_CHECK;
+/* May a transaction begin?  With `map` held. */
+enum esp_status local_env_check(const struct local_env *env, struct esp_error *err) ESP_MUST_CHECK;
 /* Inside a transaction, with `define` held. */
 enum esp_status local_env_dbi(struct local_env *env, MDB_txn *txn, uint32_t tree, unsigned flags,
                               MDB_dbi *dbi, struct esp_error *err) ESP_MUST_CHECK;

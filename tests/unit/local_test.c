@@ -6,10 +6,13 @@
 #include "tests/support/support.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <lmdb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -276,6 +279,102 @@ static int create_from_child(struct fixture *f) {
     return 0;
 }
 
+/* --- maps ----------------------------------------------------------------------- */
+
+static struct {
+    bool small;   /* the map of what is opened next */
+    bool no_room; /* for the map that is taken over */
+    unsigned adopted;
+} maps;
+
+/* In place of LMDB's, which it calls. */
+int mdb_env_set_mapsize(MDB_env *env, size_t bytes) {
+    int (*real)(MDB_env *, size_t);
+    void *symbol = dlsym(RTLD_NEXT, "mdb_env_set_mapsize");
+    struct rlimit before, tight;
+    assert_non_null(symbol);
+    memcpy(&real, &symbol, sizeof real);
+    if (bytes) {
+        return real(env, maps.small ? 1 << 20 : bytes);
+    }
+    maps.adopted++;
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    tight = before;
+    tight.rlim_cur = 1 << 20; /* less than is in use: nothing more can be mapped */
+    if (maps.no_room) {
+        assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
+    }
+    int code = real(env, bytes);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    return code;
+}
+
+enum { GROWN_ITEMS = 30000 };
+
+static int grow_from_child(struct fixture *f) {
+    open_all(f, false);
+    for (uint32_t i = 0; i < GROWN_ITEMS; i++) {
+        char id[32];
+        struct esp_item item;
+        make_item(i, id, &item);
+        if (esp_session_bulk_put(f->session, &item, &f->err) != ESP_OK) {
+            return 1;
+        }
+    }
+    enum esp_status status = esp_session_bulk_flush(f->session, &f->err);
+    close_all(f);
+    return status == ESP_OK ? 0 : 2;
+}
+
+/* Everybody fails with a sentence, and once all have closed it, it can be used again. */
+static bool is_lost_until_reopened(struct fixture *f) {
+    struct fixture g = *f;
+    struct esp_scan scan = {.index = ESP_PRIMARY};
+    struct census c = {0};
+    bool lost = put(f, 1) == ESP_ERR_IO && strstr(f->err.message, "address space");
+    lost = lost && esp_session_scan(f->session, &scan, take, &c, NULL) == ESP_ERR_IO;
+    lost = lost && f->store->ops->drop_table(f->store, "local", NULL) == ESP_ERR_IO;
+    lost = lost && esp_store_open(g.url, NULL, &esp_clock_system, &esp_alloc_libc, &g.store,
+                                  NULL) == ESP_ERR_IO;
+    close_all(f);
+    maps.small = false;
+    open_all(f, false);
+    return lost && census(f).count == GROWN_ITEMS && put(f, 1) == ESP_OK;
+}
+
+/* Another process makes more of the store than this one has mapped. */
+static void a_map_that_has_become_too_small(void **state) {
+    (void)state;
+    for (int no_room = 0; no_room < 2; no_room++) {
+        struct fixture f;
+        int ready[2], go[2], status;
+        char byte;
+        make_folder(&f);
+        assert_int_equal(pipe(ready) | pipe(go), 0);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            maps.small = true;
+            maps.no_room = no_room;
+            open_all(&f, true);
+            bool good = write(ready[1], "x", 1) == 1 && read(go[0], &byte, 1) == 1;
+            good = good && (no_room ? is_lost_until_reopened(&f)
+                                    : census(&f).count == GROWN_ITEMS && put(&f, 1) == ESP_OK);
+            close_all(&f);
+            _exit(good && maps.adopted == 1 ? 0 : 1);
+        }
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+        assert_int_equal(in_child(&f, grow_from_child), 0);
+        assert_int_equal(write(go[1], "x", 1), 1);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        close(ready[0]), close(ready[1]), close(go[0]), close(go[1]);
+        esp_test_rmdir(f.folder);
+    }
+}
+
+/* --- tables --------------------------------------------------------------------- */
+
 static void open_table_again(struct fixture *f) {
     f->err = (struct esp_error)ESP_ERROR_INIT;
     esp_session_close(f->session);
@@ -467,6 +566,7 @@ static void a_killed_load_leaves_all_or_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         /* those that fork come first: nothing has been opened in this process yet */
+        cmocka_unit_test(a_map_that_has_become_too_small),
         cmocka_unit_test(processes_share_a_folder),
         cmocka_unit_test(acknowledged_puts_survive_kill),
         cmocka_unit_test(a_killed_load_leaves_all_or_nothing),

@@ -93,7 +93,7 @@ static void test_debt_is_bounded(void **state) {
         }
     }
     assert_true(longest <= PATIENCE_MS / 4 * MS_NS);
-    assert_true(shortest >= PATIENCE_MS / 8 * MS_NS); /* still a slow load */
+    assert_true(shortest >= PATIENCE_MS / 8 * MS_NS);           /* still a slow load */
     assert_true(longest - shortest > PATIENCE_MS / 16 * MS_NS); /* not all at once */
     for (int i = 0; i < 200; i++) {
         esp_retry_succeeded(&retry, ESP_VERDICT_THROTTLED);

@@ -6,6 +6,11 @@
  * Numbers are multiples of `gap`.  An insert or a move takes free numbers at the end of its
  * parent's interval; when there are none, the numbers from there on are pushed up until a gap
  * has swallowed the push (without gaps: to the end of the tree).  A remove leaves a gap.
+ *
+ * Numbers that were pushed up half way do not tell where they were, so a move that was cut
+ * cannot be finished without a journal.  It writes the moved node first, alone: a repeat finds
+ * the node below its new parent, looks at the whole table, and fails if numbers and parents
+ * disagree.  No node is lost, parentId is right everywhere, and check names what is wrong.
  */
 #include "converters/check.h"
 #include "converters/validate.h"
@@ -700,7 +705,8 @@ static enum esp_status read_subtree(struct esp_access *a, struct esp_str id,
     return status == ESP_OK ? rank_subtree(a, tree) : status;
 }
 
-/* The new numbers, tree and depths of the subtree, and its top's parent. */
+/* The new numbers, tree and depths of the subtree, and its top's parent.  The top is written
+ * alone, before anything else is, the pushed numbers included. */
 static enum esp_status write_subtree(struct esp_writes *writes, const struct esp_args *args,
                                      const struct subtree *tree, const struct place *place,
                                      struct esp_str tree_id, int64_t deeper) {
@@ -732,8 +738,21 @@ static enum esp_status write_subtree(struct esp_writes *writes, const struct esp
             .old = item,
         };
         status = esp_writes_add(writes, &write);
+        if (i == 0 && status == ESP_OK) {
+            status = esp_writes_flush(writes);
+        }
     }
     return status;
+}
+
+static enum esp_status check(struct esp_access *a, esp_finding_fn *fn, void *ctx);
+
+static enum esp_status damaged(void *ctx, const struct esp_finding *finding) {
+    struct esp_access *a = ctx;
+    return esp_fail(a->err, ESP_ERR_INPUT,
+                    "the table is damaged, perhaps by a move that was cut: %s of '%.*s'; check "
+                    "names all of it",
+                    finding->name, ESP_FMT(finding->id));
 }
 
 /* Updates, not puts: payloads that others change meanwhile are left alone. */
@@ -754,7 +773,7 @@ static enum esp_status op_move(struct esp_access *a, const struct esp_args *args
                         ESP_FMT(args->at.id), ESP_FMT(args->to.id));
     }
     if (esp_str_eq(two.at.parent, args->to.id)) {
-        return ESP_OK; /* it is there already */
+        return check(a, damaged, a); /* it is there already; all of it, or was a move cut? */
     }
     struct push *push = esp_arena_calloc(a->scratch, 1, sizeof *push);
     status = push ? read_subtree(a, args->at.id, &two.at, &tree) : esp_fail_nomem(a->err);
@@ -771,11 +790,11 @@ static enum esp_status op_move(struct esp_access *a, const struct esp_args *args
         status = esp_writes_init(&writes, a, (size_t)tree.item.count + push->done_count);
     }
     if (status == ESP_OK) {
-        status = push_write(push, &writes);
-    }
-    if (status == ESP_OK) {
         status = write_subtree(&writes, args, &tree, &place, to_root ? args->at.id : two.to.tree,
                                two.to.depth + 1 - two.at.depth);
+    }
+    if (status == ESP_OK) {
+        status = push_write(push, &writes);
     }
     if (status == ESP_OK) {
         status = esp_writes_flush(&writes);

@@ -154,17 +154,24 @@ static bool tear_move(struct esp_store *store, const struct esp_layout *layout,
     every_node_is_there(&t, forest);
     esp_arena_reset(&t.scratch);
     enum esp_status again = esp_operate(&t.access, ESP_OP_MOVE, move, ignore_node, NULL);
-    if (again != ESP_OK) {
+    /* Where a cut cannot be mended it is told: numbers pushed half way say nothing. */
+    bool told = layout->ops->ordered && k > 0 && first != ESP_OK;
+    if (told ? again != ESP_ERR_INPUT : again != ESP_OK) {
         fail_msg("%s: '%.*s' to '%.*s' cut after %zu cannot be repeated: %s", layout->ops->name,
                  ESP_FMT(move->at.id), ESP_FMT(move->to.id), k, t.err.message);
     }
     esp_arena_reset(&t.scratch);
+    esp_error_clear(&t.err);
     assert_ok(layout->ops->check(&t.access, count_finding, &findings), &t.err);
-    if (findings) {
+    if (told ? findings == 0 : findings != 0) {
         fail_msg("%s: '%.*s' to '%.*s' cut after %zu and repeated: %zu findings", layout->ops->name,
                  ESP_FMT(move->at.id), ESP_FMT(move->to.id), k, findings);
     }
-    tree_is_the_models(&t, &model);
+    if (told) {
+        every_node_is_there(&t, forest);
+    } else {
+        tree_is_the_models(&t, &model);
+    }
     model_fini(&model);
     suite_table_close(&t);
     return first != ESP_OK;
@@ -208,9 +215,7 @@ static void writes_are_cut_after_every_item(void **state) {
                 }
             }
         }
-        if (strcmp(layout.ops->name, "nested-set") != 0) {
-            moves_are_repeated(store, &layout, forest);
-        }
+        moves_are_repeated(store, &layout, forest);
     }
     store->ops = inner;
     esp_store_close(store);

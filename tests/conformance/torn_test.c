@@ -205,17 +205,17 @@ static void writes_are_cut_after_every_item(void **state) {
     struct esp_store_ops torn = *inner;
     torn.execute = execute_torn;
     store->ops = &torn;
-    for (size_t i = 0; esp_layouts[i]; i++) {
-        struct esp_layout layout;
-        assert_ok(esp_layout_init(&layout, esp_layouts[i], NULL, &err), &err);
+    struct esp_layout layouts[SUITE_LAYOUTS_MAX];
+    size_t count = suite_layouts(layouts);
+    for (size_t i = 0; i < count; i++) {
         for (int op = 0; op < ESP_OP_COUNT_ALL; op++) {
             for (size_t k = 0; esp_op_info[op].write; k++) {
-                if (!tear(store, &layout, forest, (enum esp_op)op, k)) {
+                if (!tear(store, &layouts[i], forest, (enum esp_op)op, k)) {
                     break;
                 }
             }
         }
-        moves_are_repeated(store, &layout, forest);
+        moves_are_repeated(store, &layouts[i], forest);
     }
     store->ops = inner;
     esp_store_close(store);

@@ -19,7 +19,8 @@ static struct esp_forest *import(const char *path) {
     struct esp_source_options options = {.from = NULL};
     struct esp_error err = ESP_ERROR_INIT;
     struct esp_forest *forest;
-    assert_ok(esp_import_files(&path, 1, &options, &esp_alloc_libc, &forest, NULL, NULL, &err), &err);
+    assert_ok(esp_import_files(&path, 1, &options, &esp_alloc_libc, &forest, NULL, NULL, &err),
+              &err);
     return forest;
 }
 

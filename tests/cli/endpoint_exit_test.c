@@ -124,7 +124,8 @@ static void ctrl_c_is_exit_3_with_its_counts(void **state) {
     char *out;
     write_tree(s, "id,parent_id\na,\nb,a\n");
     esp_fake_set_script(s->fake, throttle, NULL);
-    assert_int_equal(import(s, "timeout --preserve-status -s INT 1", "--timeout 60", &out), 3);
+    /* long enough for the program to be at its retries, however busy the machine is */
+    assert_int_equal(import(s, "timeout --preserve-status -s INT 4", "--timeout 60", &out), 3);
     assert_int_equal(number_of(out, "items_planned"), 2);
     assert_identity(out);
     assert_non_null(strstr(out, "stopped"));

@@ -1102,3 +1102,46 @@ enum esp_status esp_json_records_finish(struct esp_json_records *r, struct esp_e
     }
     return ESP_OK;
 }
+
+/* --- a whole source ----------------------------------------------------------------- */
+
+static enum esp_status feed_all(struct esp_json_records *r, struct esp_reader *in,
+                                struct esp_error *err) {
+    size_t mark = 0;
+    enum esp_status status = esp_json_records_begin(r, in, &mark, err);
+    while (status == ESP_OK) {
+        struct esp_str bytes;
+        status = r->lines ? esp_reader_line(in, &bytes, err) : esp_reader_next(in, &bytes, err);
+        if (status != ESP_OK || bytes.len == 0) {
+            break;
+        }
+        size_t skip = bytes.len < mark ? bytes.len : mark;
+        mark -= skip;
+        struct esp_str rest = {bytes.ptr + skip, bytes.len - skip};
+        status = esp_json_records_feed(r, rest, err);
+    }
+    return status == ESP_OK ? esp_json_records_finish(r, err) : status;
+}
+
+enum esp_status esp_json_records_run(struct esp_reader *in,
+                                     const struct esp_source_options *options, bool lines,
+                                     const struct esp_alloc *alloc, esp_record_fn *emit_record,
+                                     void *ctx, struct esp_error *err) {
+    struct esp_json_records *records;
+    enum esp_status status =
+        esp_json_records_new(options, lines, alloc, emit_record, ctx, &records, err);
+    if (status != ESP_OK) {
+        return status;
+    }
+    status = feed_all(records, in, err);
+    esp_json_records_free(records);
+    return status;
+}
+
+size_t esp_json_text_start(struct esp_str head) {
+    size_t i = head.len >= 3 && memcmp(head.ptr, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    while (i < head.len && memchr(" \t\r\n", head.ptr[i], 4)) {
+        i++;
+    }
+    return i;
+}

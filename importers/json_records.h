@@ -23,6 +23,16 @@ enum {
     ESP_JSON_HEAD_BYTES = 64 << 10,       /* looked at to recognise the id and the parent */
 };
 
+/* What an importer's run does: all of `in`, in lines (JSON Lines) or not. */
+enum esp_status esp_json_records_run(struct esp_reader *in,
+                                     const struct esp_source_options *options, bool lines,
+                                     const struct esp_alloc *alloc, esp_record_fn *emit, void *ctx,
+                                     struct esp_error *err) ESP_MUST_CHECK;
+/* Where the text begins, behind a byte order mark and blanks; head.len when there is none. */
+size_t esp_json_text_start(struct esp_str head);
+
+/* --- the pieces of it, for text that arrives otherwise ---------------------------- */
+
 struct esp_json_records;
 
 /* `lines`: every line is one record (JSON Lines).  The rest is as esp_importer.run has it. */

@@ -24,7 +24,9 @@ static void list_append(char *list, size_t size, const char *name) {
 static enum esp_status unknown_operation(const char *name, struct esp_error *err) {
     char known[512] = "";
     for (int op = 0; op < ESP_OP_COUNT_ALL; op++) {
-        list_append(known, sizeof known, esp_op_info[op].name);
+        if (esp_op_measured(op)) {
+            list_append(known, sizeof known, esp_op_info[op].name);
+        }
     }
     return esp_fail(err, ESP_ERR_INPUT, "mix: \"%s\" is no operation; there are: %s", name, known);
 }
@@ -39,7 +41,7 @@ static enum esp_status read_mix(const json_t *mix, struct esp_workload *out,
     json_t *value;
     json_object_foreach((json_t *)mix, name, value) {
         int op = esp_op_find(name);
-        if (op < 0) {
+        if (op < 0 || !esp_op_measured(op)) {
             return unknown_operation(name, err);
         }
         enum esp_status status = esp_config_number(mix, "mix", name, &out->share[op], err);

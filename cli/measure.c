@@ -58,7 +58,7 @@ enum esp_status esp_measure_operations(struct esp_cli *cli, const char *list,
                                        bool op[ESP_OP_COUNT_ALL]) {
     char name[64];
     for (int i = 0; i < ESP_OP_COUNT_ALL; i++) {
-        op[i] = !list;
+        op[i] = !list && esp_op_measured(i);
     }
     while (list && next_name(&list, name, sizeof name)) {
         int found = esp_op_find(name);
@@ -67,6 +67,10 @@ enum esp_status esp_measure_operations(struct esp_cli *cli, const char *list,
             return esp_fail(&cli->err, ESP_ERR_USAGE, "there is no operation \"%s\"%s%s%s", name,
                             near ? "; did you mean \"" : ": see espalier list operations",
                             near ? near : "", near ? "\"?" : "");
+        }
+        if (!esp_op_measured(found)) {
+            return esp_fail(&cli->err, ESP_ERR_USAGE, "%s is not an operation that is compared",
+                            name);
         }
         op[found] = true;
     }

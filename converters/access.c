@@ -1,5 +1,7 @@
 #include "converters/access.h"
 
+#include "converters/write_plan.h"
+
 /* --- items ---------------------------------------------------------------------- */
 
 void esp_item_list_init(struct esp_item_list *list, struct esp_access *a) {
@@ -173,6 +175,23 @@ enum esp_status esp_access_pages(struct esp_access *a, const struct esp_query *q
 
 /* --- writes --------------------------------------------------------------------- */
 
+enum esp_status esp_access_send(struct esp_access *a, struct esp_write *w, size_t n) {
+    enum esp_status status = a->plan ? esp_write_plan_add(a->plan, w, n, false)
+                                     : esp_session_write(a->session, w, n, NULL, a->err);
+    return status == ESP_ERR_NOMEM ? esp_fail_nomem(a->err) : status;
+}
+
+enum esp_status esp_access_transact(struct esp_access *a, struct esp_write *w, size_t n) {
+    enum esp_status status = a->plan ? esp_write_plan_add(a->plan, w, n, true)
+                                     : esp_session_transact(a->session, w, n, a->err);
+    return status == ESP_ERR_NOMEM ? esp_fail_nomem(a->err) : status;
+}
+
+enum esp_status esp_access_rely(struct esp_access *a, const struct esp_item *item) {
+    enum esp_status status = a->plan ? esp_write_plan_rely(a->plan, item) : ESP_OK;
+    return status == ESP_ERR_NOMEM ? esp_fail_nomem(a->err) : status;
+}
+
 enum esp_status esp_writes_init(struct esp_writes *writes, struct esp_access *a, size_t expected) {
     struct esp_str pk = a->layout->schema.attr[a->layout->schema.pk].name;
     *writes = (struct esp_writes){
@@ -188,8 +207,7 @@ enum esp_status esp_writes_init(struct esp_writes *writes, struct esp_access *a,
 enum esp_status esp_writes_flush(struct esp_writes *writes) {
     size_t n = writes->n;
     writes->n = 0;
-    return n ? esp_session_write(writes->access->session, writes->w, n, NULL, writes->access->err)
-             : ESP_OK;
+    return n ? esp_access_send(writes->access, writes->w, n) : ESP_OK;
 }
 
 enum esp_status esp_writes_add(struct esp_writes *writes, const struct esp_write *write) {
@@ -221,8 +239,7 @@ enum esp_status esp_access_write(struct esp_access *a, struct esp_write *write, 
     };
     write->condition = &condition;
     write->condition_count = 1;
-    return esp_access_outcome(a, esp_session_write(a->session, write, 1, NULL, a->err), id,
-                              refused);
+    return esp_access_outcome(a, esp_access_send(a, write, 1), id, refused);
 }
 
 /* ERR_USAGE when a payload attribute is called like one of the layout's own. */
@@ -325,7 +342,7 @@ static enum esp_status delete_page(void *ctx, struct esp_item *items, size_t n,
     for (size_t i = 0; i < n; i++) {
         w[i] = (struct esp_write){.kind = ESP_DELETE, .item = items[i], .old = &items[i]};
     }
-    return esp_session_write(a->session, w, n, NULL, a->err);
+    return esp_access_send(a, w, n);
 }
 
 enum esp_status esp_access_delete(struct esp_access *a, const struct esp_query *q,

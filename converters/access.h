@@ -79,6 +79,14 @@ enum esp_status esp_access_pages(struct esp_access *a, const struct esp_query *q
 
 /* --- writes --------------------------------------------------------------------- */
 
+/* Everything an operation writes goes through these, so that a plan can be made of it: n writes,
+ * in any order, done when it returns, or recorded as a stage of a->plan.  w[] is scratch. */
+enum esp_status esp_access_send(struct esp_access *a, struct esp_write *w, size_t n);
+/* The same, all or none; at most 100. */
+enum esp_status esp_access_transact(struct esp_access *a, struct esp_write *w, size_t n);
+/* What is written follows from this item, which was read (esp_write_plan.basis). */
+enum esp_status esp_access_rely(struct esp_access *a, const struct esp_item *item);
+
 /* Writes collected and sent in bunches; what one bunch holds overlaps. */
 enum { ESP_WRITES_MAX = 1024 };
 struct esp_writes {

@@ -26,10 +26,24 @@ enum esp_status esp_check_number(struct esp_check *check, struct esp_str id, uin
     return ESP_OK;
 }
 
+/* What is scanned, but for items that are no nodes. */
+struct nodes_only {
+    struct esp_check *check;
+    esp_item_fn *fn;
+};
+
+static enum esp_status pass_node(void *ctx, const struct esp_item *item) {
+    struct nodes_only *only = ctx;
+    return esp_item_reserved(&only->check->access->layout->schema, item)
+               ? ESP_OK
+               : only->fn(only->check, item);
+}
+
 enum esp_status esp_check_scan(struct esp_check *check, esp_item_fn *fn) {
     struct esp_access *a = check->access;
     struct esp_scan scan = {.index = ESP_PRIMARY, .consistent = a->consistent};
-    return esp_session_scan(a->session, &scan, fn, check, a->err);
+    struct nodes_only only = {check, fn};
+    return esp_session_scan(a->session, &scan, pass_node, &only, a->err);
 }
 
 enum esp_status esp_check_report(struct esp_check *check, const char *name, uint32_t id,

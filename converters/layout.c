@@ -1,5 +1,7 @@
 #include "converters/layout.h"
 
+#include <stdio.h>
+
 #define ESP_LAYOUT(name, source) extern const struct esp_layout_ops esp_layout_##name;
 #include "converters/layouts.def"
 #undef ESP_LAYOUT
@@ -11,7 +13,10 @@ const struct esp_layout_ops *const esp_layouts[] = {
     NULL,
 };
 
-enum { READ = 0, WRITE = 1, DERIVED = 0, CORE = 1 };
+enum { READ = 0, WRITE = 1 };
+#define DERIVED ESP_OP_DERIVED
+#define CORE    ESP_OP_CORE
+#define EXTRA   ESP_OP_EXTRA
 
 const struct esp_op_info esp_op_info[ESP_OP_COUNT_ALL] = {
 #define ESP_OPERATION(NAME, name, kind, origin, arguments, text)                                   \
@@ -74,11 +79,16 @@ static enum esp_status set_one(struct esp_layout *layout, const char *text, stru
             return esp_option_set(layout->ops->options, &layout->settings, key, equals + 1, err);
         }
     }
+    char known[256];
+    size_t used = 0;
+    known[0] = 0;
+    for (const struct esp_option *o = layout->ops->options; o && o->name; o++) {
+        int more = snprintf(known + used, sizeof known - used, "%s, ", o->name);
+        used += more > 0 && (size_t)more < sizeof known - used ? (size_t)more : 0;
+    }
     return esp_fail(err, ESP_ERR_USAGE,
-                    "--set %s: the layout %s has no setting '%s'; it has %s%sattr.OLD, index.OLD",
-                    text, layout->ops->name, key,
-                    layout->ops->options ? layout->ops->options->name : "",
-                    layout->ops->options ? ", " : "");
+                    "--set %s: the layout %s has no setting '%s'; it has %sattr.OLD, index.OLD",
+                    text, layout->ops->name, key, known);
 }
 
 /* One character: a longer separator could overlap itself inside ids. */
@@ -193,10 +203,17 @@ enum esp_status esp_layout_init(struct esp_layout *layout, const struct esp_layo
     for (size_t i = 0; status == ESP_OK && i < layout->settings.index.count; i++) {
         status = rename_index(layout, layout->settings.index.value[i], err);
     }
+    if (status == ESP_OK && ops->configure) {
+        status = ops->configure(layout, err);
+    }
     return status == ESP_OK ? check_names(&layout->schema, err) : status;
 }
 
 /* --- operations ---------------------------------------------------------------- */
+
+bool esp_layout_has(const struct esp_layout *layout, enum esp_op op) {
+    return layout->ops->op[op] || esp_derived[op];
+}
 
 enum esp_plan esp_layout_plan(const struct esp_layout *layout, enum esp_op op) {
     return layout->ops->op[op] ? ESP_PLAN_NATIVE : ESP_PLAN_DERIVED;
@@ -206,7 +223,7 @@ enum esp_status esp_operate(struct esp_access *a, enum esp_op op, const struct e
                             esp_node_fn *fn, void *ctx) {
     esp_op_fn *plan = a->layout->ops->op[op] ? a->layout->ops->op[op] : esp_derived[op];
     if (!plan) {
-        return esp_fail(a->err, ESP_ERR_UNSUPPORTED, "the layout %s has no operation %s",
+        return esp_fail(a->err, ESP_ERR_UNSUPPORTED, "the layout %s has no operation '%s'",
                         a->layout->ops->name, esp_op_info[op].name);
     }
     if (op == ESP_OP_WINDOW && args->lo > args->hi) {

@@ -19,19 +19,27 @@ enum esp_op {
     ESP_OP_COUNT_ALL
 };
 
+/* Where an operation's plan comes from: see converters/operations.def. */
+enum esp_op_origin { ESP_OP_DERIVED, ESP_OP_CORE, ESP_OP_EXTRA };
 /* What the registry says of an operation. */
 struct esp_op_info {
     const char *name, *arguments, *text;
-    bool write, core;
+    bool write;
+    enum esp_op_origin origin;
 };
 extern const struct esp_op_info esp_op_info[ESP_OP_COUNT_ALL];
 int esp_op_find(const char *name); /* enum esp_op, or -1 */
+/* Part of comparisons and workloads? */
+static inline bool esp_op_measured(int op) {
+    return esp_op_info[op].origin != ESP_OP_EXTRA;
+}
 
 /* What an operation returns for one node.  Borrowed during the call. */
 struct esp_node_view {
     struct esp_str id;
     struct esp_str parent_id; /* ptr == NULL: this answer does not carry it; len 0: a root */
     int64_t depth;            /* from the root; -1: the answer does not carry it */
+    int64_t order;            /* among siblings, where the layout keeps it; else 0 */
     struct esp_data data;
 };
 typedef enum esp_status esp_node_fn(void *ctx, const struct esp_node_view *node);
@@ -52,6 +60,11 @@ struct esp_access {
     struct esp_session *session;
     struct esp_arena *scratch; /* the operation's memory; the caller resets it between operations */
     bool consistent;           /* read the table strongly where possible (indexes cannot be) */
+    /* Writes are recorded here instead of being done (converters/write_plan.h); NULL: do them.
+     * What is recorded no later read of the operation sees: a plan is made from the table as it
+     * is, and an operation writes no key twice. */
+    struct esp_write_plan *plan;
+    struct esp_paging *paging; /* NULL: the whole answer (converters/paging.h) */
     uint64_t value;            /* out: count: descendants; is-descendant: 0 or 1 */
     struct esp_error *err;     /* may be NULL */
 };
@@ -67,6 +80,8 @@ struct esp_args {
     struct esp_data data;         /* insert: its payload; update: attributes to set */
     const struct esp_str *remove; /* update: names of attributes to remove */
     size_t remove_count;
+    const struct esp_forest *subtree; /* insert-subtree: its roots go below `to` */
+    struct esp_str type, weight;      /* graph: of edges; weight "500-LEAD", len 0: none given */
 };
 
 /* Reads call fn once per node; writes do not call it.
@@ -91,8 +106,12 @@ struct esp_layout_ops {
     const char *family;               /* "path", "replica", "nested set", "adjacency" */
     const char *summary;              /* one line */
     bool ordered;                     /* answers keep sibling order */
+    bool several_parents;             /* takes a forest with links (graph) */
     struct esp_schema schema;         /* with default names */
     const struct esp_option *options; /* for --set KEY=VALUE; offsets into esp_layout_settings */
+
+    /* Change the schema and check what the settings ask for; NULL: nothing to do. */
+    enum esp_status (*configure)(struct esp_layout *l, struct esp_error *err);
 
     int parent_attr; /* position of an attribute that every node has but a root; -1: none */
 
@@ -131,10 +150,23 @@ struct esp_layout_ops {
 /* With it every number of 2^32 nodes still fits 63 bits. */
 #define ESP_GAP_MAX UINT64_C(1000000000)
 
+enum esp_switch { ESP_SWITCH_ON, ESP_SWITCH_OFF };
+
 /* What `--set` can change; zeroed fields mean the default. */
 struct esp_layout_settings {
-    const char *separator;    /* path layouts */
+    const char *separator;    /* path layouts, entity */
+    int escape;               /* path layouts: 1 = percent */
+    int depth;                /* enum esp_switch: path layouts, adjacency store it, or not */
     uint64_t gap;             /* nested-set; 0 = 1 */
+    const char *hierarchy;    /* path-key: pk of all items; NULL = the tree's id */
+    int by;                   /* path-key: components of sk: 0 = ids, 1 = names */
+    int ancestors;            /* path-key: 1 = store the list of the ancestors' paths */
+    int by_id;                /* path-key: enum esp_switch: the index by-id */
+    uint64_t segment;         /* path-key: levels of a segment; 0 = all */
+    int refs;                 /* entity: 1 = relation items carry parentId / childId too */
+    const char *node, *edge;  /* entity, graph: prefix of node keys; graph: type of tree edges */
+    const char *omit;         /* graph: edge types left out of edge sets, with commas */
+    uint64_t edge_set_bytes;  /* graph: larger edge sets are left out */
     struct esp_strings attr;  /* "Path=p": rename attributes */
     struct esp_strings index; /* "gsi1=by-root" */
 };
@@ -159,6 +191,8 @@ enum esp_status esp_layout_init(struct esp_layout *layout, const struct esp_layo
 /* --- what callers use --- */
 
 enum esp_plan { ESP_PLAN_NATIVE, ESP_PLAN_DERIVED };
+/* Has the layout the operation, natively or derived? */
+bool esp_layout_has(const struct esp_layout *layout, enum esp_op op);
 enum esp_plan esp_layout_plan(const struct esp_layout *layout, enum esp_op op);
 /* Native plan if the layout has one, else the derived one. */
 enum esp_status esp_operate(struct esp_access *a, enum esp_op op, const struct esp_args *args,
@@ -166,6 +200,15 @@ enum esp_status esp_operate(struct esp_access *a, enum esp_op op, const struct e
 /* id only, or resolved with the layout's own look-up: a locator for later operations. */
 enum esp_status esp_resolve(struct esp_access *a, struct esp_str id,
                             struct esp_locator *out) ESP_MUST_CHECK;
+
+/* Ids that begin with it are espalier's own: items that are no nodes (locks).  Imports and
+ * inserts refuse them; checks, scans and repairs pass over them. */
+#define ESP_RESERVED_PREFIX "espalier:"
+static inline bool esp_item_reserved(const struct esp_schema *schema, const struct esp_item *item) {
+    struct esp_str pk = item->value[schema->pk].s;
+    return pk.len > sizeof ESP_RESERVED_PREFIX - 1 &&
+           memcmp(pk.ptr, ESP_RESERVED_PREFIX, sizeof ESP_RESERVED_PREFIX - 1) == 0;
+}
 
 /* converters/derived.c: the derived plans, by operation; NULL for CORE ones. */
 extern esp_op_fn *const esp_derived[ESP_OP_COUNT_ALL];

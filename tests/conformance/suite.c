@@ -247,7 +247,7 @@ static void read_at(struct run *r, uint32_t v, bool key) {
     struct esp_locator top = locate(r, r->model.node[root].id, key);
     struct esp_locator to = locate(r, r->model.node[other].id, key && esp_rng_below(&r->rng, 2));
     for (int op = 0; op < ESP_OP_COUNT_ALL; op++) {
-        if (esp_op_info[op].write) {
+        if (esp_op_info[op].write || !esp_op_measured(op)) {
             continue;
         }
         r->op = (enum esp_op)op;
@@ -270,7 +270,7 @@ static void read_at(struct run *r, uint32_t v, bool key) {
 /* Every read of a node that is not there. */
 static void read_missing(struct run *r) {
     for (int op = 0; op < ESP_OP_COUNT_ALL; op++) {
-        if (esp_op_info[op].write || op == ESP_OP_ROOTS) {
+        if (esp_op_info[op].write || !esp_op_measured(op) || op == ESP_OP_ROOTS) {
             continue;
         }
         r->op = (enum esp_op)op;

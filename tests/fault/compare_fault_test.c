@@ -33,7 +33,7 @@ static enum esp_status compare(const struct esp_forest *forest, const struct esp
     struct esp_error err = ESP_ERROR_INIT;
     struct esp_comparison c;
     for (int op = 0; op < ESP_OP_COUNT_ALL; op++) {
-        options.op[op] = true;
+        options.op[op] = esp_op_measured(op);
     }
     enum esp_status status =
         esp_store_open("memory:", NULL, &esp_clock_system, alloc, &store, &err);

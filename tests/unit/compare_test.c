@@ -57,7 +57,7 @@ static void all_operations(struct esp_compare_options *options, const struct fix
                                             .seed = 1,
                                             .source_name = "datasets/drives.csv"};
     for (int op = 0; op < ESP_OP_COUNT_ALL; op++) {
-        options->op[op] = true;
+        options->op[op] = esp_op_measured(op);
     }
 }
 
@@ -421,7 +421,11 @@ static void json_has_every_member(void **state) {
         (void)member(load, "elapsed_s", JSON_REAL);
         assert_non_null(json_object_get(load, "write_units_billed"));
         const json_t *operations = member(layout, "operations", JSON_ARRAY);
-        assert_int_equal(json_array_size(operations), ESP_OP_COUNT_ALL);
+        size_t measured = 0;
+        for (int op = 0; op < ESP_OP_COUNT_ALL; op++) {
+            measured += esp_op_measured(op);
+        }
+        assert_int_equal(json_array_size(operations), measured);
         json_array_foreach((json_t *)operations, k, operation) {
             check_operation(operation);
         }

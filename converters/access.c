@@ -32,6 +32,15 @@ struct esp_item esp_item_key(const struct esp_schema *schema, struct esp_str id,
     return key;
 }
 
+enum esp_status esp_access_key(struct esp_access *a, struct esp_str id, struct esp_item *key) {
+    if (!a->layout->ops->node_key) {
+        *key = esp_item_key(&a->layout->schema, id, 0);
+        return ESP_OK;
+    }
+    enum esp_status status = a->layout->ops->node_key(a->layout, id, a->scratch, key);
+    return status == ESP_ERR_NOMEM ? esp_fail_nomem(a->err) : status;
+}
+
 enum esp_status esp_access_pass(struct esp_access *a, const struct esp_item *item, esp_node_fn *fn,
                                 void *ctx) {
     struct esp_node_view view;
@@ -40,11 +49,13 @@ enum esp_status esp_access_pass(struct esp_access *a, const struct esp_item *ite
 
 enum esp_status esp_node_sink_add(void *sink, const struct esp_item *item) {
     struct esp_node_sink *s = sink;
+    const struct esp_layout *layout = s->access->layout;
+    struct esp_node_view view;
     s->count++;
-    if (s->skip.ptr && esp_str_eq(s->skip, esp_item_text(item, s->access->layout->schema.pk))) {
+    if (!layout->ops->view(layout, item, &view) || (s->skip.ptr && esp_str_eq(s->skip, view.id))) {
         return ESP_OK;
     }
-    return esp_access_pass(s->access, item, s->fn, s->ctx);
+    return s->fn(s->ctx, &view);
 }
 
 struct esp_str esp_access_join(struct esp_access *access, struct esp_str a, struct esp_str b,
@@ -73,21 +84,28 @@ enum esp_status esp_access_get_two(struct esp_access *a, struct esp_str first,
     const struct esp_schema *schema = &a->layout->schema;
     struct esp_item_list found;
     esp_item_list_init(&found, a);
-    struct esp_item keys[2] = {esp_item_key(schema, first, 0), esp_item_key(schema, second, 0)};
+    struct esp_item keys[2];
     bool one = second.len == 0 || esp_str_eq(first, second);
-    enum esp_status status = esp_session_get(a->session, keys, one ? 1 : 2, a->consistent,
-                                             esp_item_list_add, &found, a->err);
+    enum esp_status status = esp_access_key(a, first, &keys[0]);
+    if (status == ESP_OK) {
+        status = esp_access_key(a, second, &keys[1]);
+    }
+    struct esp_str pk[2] = {keys[0].value[schema->pk].s, keys[1].value[schema->pk].s};
+    if (status == ESP_OK) {
+        status = esp_session_get(a->session, keys, one ? 1 : 2, a->consistent, esp_item_list_add,
+                                 &found, a->err);
+    }
     if (status != ESP_OK) {
         return status;
     }
     bool have_first = false, have_second = second.len == 0;
     for (uint32_t i = 0; i < found.count; i++) {
         struct esp_str id = esp_item_text(&found.item[i], schema->pk);
-        if (esp_str_eq(id, first)) {
+        if (esp_str_eq(id, pk[0])) {
             *first_out = found.item[i];
             have_first = true;
         }
-        if (second.len && esp_str_eq(id, second)) {
+        if (second.len && esp_str_eq(id, pk[1])) {
             *second_out = found.item[i];
             have_second = true;
         }
@@ -117,17 +135,20 @@ enum esp_status esp_access_get_ordered(struct esp_access *a, const struct esp_st
     esp_item_list_init(&found, a);
     esp_idmap_init(&map, a->scratch);
     enum esp_status status = keys && slot ? ESP_OK : ESP_ERR_NOMEM;
+    /* An id twice (a damaged table) would be a key twice, which DynamoDB refuses. */
     for (size_t i = 0; status == ESP_OK && i < n; i++) {
+        struct esp_item key;
         uint32_t number;
-        keys[i] = esp_item_key(schema, ids[i], 0);
-        status = esp_idmap_intern(&map, ids[i], &number);
+        status = esp_access_key(a, ids[i], &key);
+        if (status == ESP_OK) {
+            status = esp_idmap_intern(&map, key.value[schema->pk].s, &number);
+        }
+        if (status == ESP_OK) {
+            keys[number] = key;
+        }
     }
     if (status != ESP_OK) {
         return esp_fail_nomem(a->err);
-    }
-    /* An id twice (a damaged table) would be a key twice, which DynamoDB refuses. */
-    for (uint32_t i = 0; i < map.count; i++) {
-        keys[i] = esp_item_key(schema, map.id[i], 0);
     }
     status = esp_session_get(a->session, keys, map.count, a->consistent, esp_item_list_add, &found,
                              a->err);
@@ -323,13 +344,9 @@ enum esp_status esp_access_update(struct esp_access *a, const struct esp_args *a
     if (status != ESP_OK) {
         return status;
     }
-    struct esp_write write = {
-        .kind = ESP_UPDATE,
-        .item = esp_item_key(&a->layout->schema, args->at.id, 0),
-        .changes = changes,
-        .change_count = count,
-    };
-    return esp_access_write(a, &write, args->at.id, ESP_ERR_NOT_FOUND);
+    struct esp_write write = {.kind = ESP_UPDATE, .changes = changes, .change_count = count};
+    status = esp_access_key(a, args->at.id, &write.item);
+    return status == ESP_OK ? esp_access_write(a, &write, args->at.id, ESP_ERR_NOT_FOUND) : status;
 }
 
 static enum esp_status delete_page(void *ctx, struct esp_item *items, size_t n,
@@ -347,11 +364,10 @@ static enum esp_status delete_page(void *ctx, struct esp_item *items, size_t n,
 
 enum esp_status esp_access_delete(struct esp_access *a, const struct esp_query *q,
                                   struct esp_str id, const struct esp_item *old) {
+    struct esp_write write = {.kind = ESP_DELETE, .old = old};
     enum esp_status status = q ? esp_access_pages(a, q, delete_page, a) : ESP_OK;
-    if (status != ESP_OK) {
-        return status;
+    if (status == ESP_OK) {
+        status = esp_access_key(a, id, &write.item);
     }
-    struct esp_write write = {
-        .kind = ESP_DELETE, .item = esp_item_key(&a->layout->schema, id, 0), .old = old};
-    return esp_access_write(a, &write, id, ESP_ERR_NOT_FOUND);
+    return status == ESP_OK ? esp_access_write(a, &write, id, ESP_ERR_NOT_FOUND) : status;
 }

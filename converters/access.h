@@ -34,6 +34,9 @@ static inline int64_t esp_item_number(const struct esp_item *item, int attr, int
 /* The key of the node `id` in a table keyed by id alone (or by id and number `sk`). */
 struct esp_item esp_item_key(const struct esp_schema *schema, struct esp_str id, int64_t sk);
 
+/* The key of the node's own item, as the layout makes it (esp_layout_ops.node_key). */
+enum esp_status esp_access_key(struct esp_access *a, struct esp_str id, struct esp_item *key);
+
 /* Items are passed on to `fn` as nodes, by the layout's view. */
 struct esp_node_sink {
     struct esp_access *access;

@@ -52,6 +52,13 @@ struct esp_locator {
     const void *key; /* layout-private, in the arena given to locate/resolve; NULL = id only */
 };
 
+/* What an item says of the link between a node and its parent. */
+enum esp_relation {
+    ESP_RELATION_NONE, /* nothing */
+    ESP_RELATION_COPY, /* the link as the parent's side tells it */
+    ESP_RELATION_OWN,  /* the node's own word: where both are there and differ, this one holds */
+};
+
 struct esp_layout;
 
 /* One caller's use of a layout in a table. */
@@ -119,6 +126,13 @@ struct esp_layout_ops {
      * too damaged to tell.  Strings are borrowed from the item. */
     bool (*view)(const struct esp_layout *l, const struct esp_item *item,
                  struct esp_node_view *out);
+    /* For layouts whose view gives no parent (parent_id.ptr == NULL), because another item of the
+     * table does (entity: PARENT and CHILD items, graph: the tree edge, replica: the row at
+     * distance 1): the link that an item tells, as id, parent_id and order of *out.  A node of
+     * whose parent no item tells is a root.  Strings are borrowed from the item.  NULL: view tells
+     * all. */
+    enum esp_relation (*relation)(const struct esp_layout *l, const struct esp_item *item,
+                                  struct esp_node_view *out);
 
     /* --- bulk conversion: pure, no I/O, safe in parallel over disjoint ranges --- */
 
@@ -139,6 +153,10 @@ struct esp_layout_ops {
     enum esp_status (*locate)(const struct esp_layout *l, const struct esp_forest *f, esp_node v,
                               struct esp_arena *arena, struct esp_locator *out);
     enum esp_status (*resolve)(struct esp_access *a, struct esp_str id, struct esp_locator *out);
+    /* The primary key of the node's own item where it is not the id itself: composed in `arena`;
+     * ERR_NOMEM.  NULL: it is the id (with the number 0, if there is a sort key). */
+    enum esp_status (*node_key)(const struct esp_layout *l, struct esp_str id,
+                                struct esp_arena *arena, struct esp_item *key);
 
     /* --- operations: CORE ones are mandatory, NULL ones are derived --- */
     esp_op_fn *op[ESP_OP_COUNT_ALL];

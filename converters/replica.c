@@ -149,6 +149,17 @@ static bool view(const struct esp_layout *l, const struct esp_item *item,
     return out->id.ptr && esp_item_number(item, DISTANCE, -1) == 0;
 }
 
+/* The row at distance 1 names the parent. */
+static enum esp_relation relation(const struct esp_layout *l, const struct esp_item *item,
+                                  struct esp_node_view *out) {
+    (void)l;
+    *out = (struct esp_node_view){
+        .id = esp_item_text(item, ID), .parent_id = esp_item_text(item, ANCESTOR), .depth = -1};
+    return out->id.ptr && out->parent_id.ptr && esp_item_number(item, DISTANCE, -1) == 1
+               ? ESP_RELATION_OWN
+               : ESP_RELATION_NONE;
+}
+
 /* --- reads ------------------------------------------------------------------------ */
 
 /* Rows of a query on one ancestor, passed on as nodes with what is known of them. */
@@ -990,6 +1001,7 @@ const struct esp_layout_ops esp_layout_replica = {
         },
     .parent_attr = -1,
     .view = view,
+    .relation = relation,
     .item_count = item_count,
     .validate = esp_validate_items,
     .emit = emit,

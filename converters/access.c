@@ -44,7 +44,8 @@ enum esp_status esp_access_key(struct esp_access *a, struct esp_str id, struct e
 enum esp_status esp_access_pass(struct esp_access *a, const struct esp_item *item, esp_node_fn *fn,
                                 void *ctx) {
     struct esp_node_view view;
-    return a->layout->ops->view(a->layout, item, &view) ? fn(ctx, &view) : ESP_OK;
+    struct esp_id_room room;
+    return esp_layout_view(a->layout, item, &room, &view) ? fn(ctx, &view) : ESP_OK;
 }
 
 enum esp_status esp_node_sink_add(void *sink, const struct esp_item *item) {

@@ -1,4 +1,4 @@
-#include "converters/layout.h"
+#include "converters/way.h"
 
 #include <stdio.h>
 
@@ -232,6 +232,18 @@ enum esp_status esp_operate(struct esp_access *a, enum esp_op op, const struct e
     }
     enum esp_status status = plan(a, args, fn, ctx);
     return status == ESP_ERR_NOMEM ? esp_fail_nomem(a->err) : status;
+}
+
+bool esp_layout_view(const struct esp_layout *layout, const struct esp_item *item,
+                     struct esp_id_room *room, struct esp_node_view *out) {
+    if (!layout->ops->view(layout, item, out)) {
+        return false;
+    }
+    if (out->escaped) {
+        out->parent_id = esp_way_id(layout, out->parent_id, room);
+        out->escaped = false;
+    }
+    return true;
 }
 
 enum esp_status esp_resolve(struct esp_access *a, struct esp_str id, struct esp_locator *out) {

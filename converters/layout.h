@@ -41,6 +41,7 @@ struct esp_node_view {
     int64_t depth;            /* from the root; -1: the answer does not carry it */
     int64_t order;            /* among siblings, where the layout keeps it; else 0 */
     struct esp_data data;
+    bool escaped; /* only between ops->view and esp_layout_view: parent_id is as in a path */
 };
 typedef enum esp_status esp_node_fn(void *ctx, const struct esp_node_view *node);
 
@@ -123,7 +124,7 @@ struct esp_layout_ops {
     int parent_attr; /* position of an attribute that every node has but a root; -1: none */
 
     /* What an item of the table says of its node.  False: it is a further copy of a node, or
-     * too damaged to tell.  Strings are borrowed from the item. */
+     * too damaged to tell.  Strings are borrowed from the item.  Callers use esp_layout_view. */
     bool (*view)(const struct esp_layout *l, const struct esp_item *item,
                  struct esp_node_view *out);
     /* For layouts whose view gives no parent (parent_id.ptr == NULL), because another item of the
@@ -207,6 +208,14 @@ enum esp_status esp_layout_init(struct esp_layout *layout, const struct esp_layo
                                 struct esp_error *err) ESP_MUST_CHECK;
 
 /* --- what callers use --- */
+
+/* For an id that an item has in another form. */
+struct esp_id_room {
+    char text[ESP_ID_BYTES_MAX];
+};
+/* ops->view with the ids as they are.  Strings are borrowed from the item and the room. */
+bool esp_layout_view(const struct esp_layout *layout, const struct esp_item *item,
+                     struct esp_id_room *room, struct esp_node_view *out);
 
 enum esp_plan { ESP_PLAN_NATIVE, ESP_PLAN_DERIVED };
 /* Has the layout the operation, natively or derived? */

@@ -508,106 +508,28 @@ static enum esp_status op_remove(struct esp_access *a, const struct esp_args *ar
 
 /* --- check ------------------------------------------------------------------------ */
 
-enum state { NEW, ON_THE_WAY, DONE, CYCLE /* on a cycle or below one */ };
-
-struct record {
-    bool present;
-    enum state state;
-    uint32_t parent; /* number + 1; 0 = a root */
-    int64_t depth;   /* as stored */
-    int64_t real;    /* as the parents say, when DONE */
-};
-
 static enum esp_status check_item(void *ctx, const struct esp_item *item) {
     struct esp_check *check = ctx;
     struct adjacency_key key = key_of(item);
-    struct record record = {.present = true, .depth = key.depth};
+    struct esp_check_way way = {.present = true, .depth = key.depth};
     uint32_t number, parent;
     enum esp_status status = esp_check_number(check, esp_item_text(item, ID), &number);
     if (status == ESP_OK && key.parent.len) {
         status = esp_check_number(check, key.parent, &parent);
-        record.parent = parent + 1;
+        way.parent = parent + 1;
     }
     if (status == ESP_OK) {
-        *(struct record *)esp_check_record(check, number) = record;
-    }
-    return status;
-}
-
-/* All ids of a cycle, as many as fit. */
-static enum esp_status report_cycle(struct esp_check *check, uint32_t number) {
-    char text[512] = "the parents of this node lead back to it:";
-    size_t len = strlen(text);
-    uint32_t at = number;
-    do {
-        struct esp_str id = check->ids.id[at];
-        if (len + id.len + 8 > sizeof text) {
-            memcpy(text + len, " ...", 5);
-            break;
-        }
-        text[len++] = ' ';
-        memcpy(text + len, id.ptr, id.len);
-        len += id.len;
-        text[len] = 0;
-        at = ((struct record *)esp_check_record(check, at))->parent - 1;
-    } while (at != number);
-    uint32_t parent = ((struct record *)esp_check_record(check, number))->parent - 1;
-    return esp_check_report(check, "cycle", number, parent, text);
-}
-
-/* Up to the first node whose real depth is known, then down again on the same way.  `way` has
- * room for every id. */
-static enum esp_status check_way(struct esp_check *check, uint32_t number, uint32_t *way) {
-    uint32_t n = 0, at = number;
-    int64_t real = -1;
-    bool cycle = false;
-    enum esp_status status = ESP_OK;
-    for (;;) {
-        struct record *record = esp_check_record(check, at);
-        if (record->state != NEW) {
-            cycle = record->state != DONE;
-            real = record->real;
-            status = record->state == ON_THE_WAY ? report_cycle(check, at) : ESP_OK;
-            break;
-        }
-        record->state = ON_THE_WAY;
-        way[n++] = at;
-        if (!record->parent) {
-            break;
-        }
-        at = record->parent - 1;
-        if (!((struct record *)esp_check_record(check, at))->present) {
-            status = esp_check_report(check, "missing-parent", way[n - 1], at,
-                                      "the node that parentId names does not exist");
-            real = record->depth - 1; /* what hangs below is judged by its own words */
-            break;
-        }
-    }
-    while (status == ESP_OK && n-- > 0) {
-        struct record *record = esp_check_record(check, way[n]);
-        record->state = cycle ? CYCLE : DONE;
-        record->real = ++real;
-        if (!cycle && record->depth != record->real) {
-            status = esp_check_report(check, "wrong-depth", way[n],
-                                      record->parent ? record->parent - 1 : ESP_IDMAP_NONE,
-                                      "depth is not the parent's depth + 1 (0 for a root)");
-        }
+        *(struct esp_check_way *)esp_check_record(check, number) = way;
     }
     return status;
 }
 
 static enum esp_status check(struct esp_access *a, esp_finding_fn *fn, void *ctx) {
     struct esp_check c;
-    esp_check_init(&c, a, sizeof(struct record), fn, ctx);
+    esp_check_init(&c, a, sizeof(struct esp_check_way), fn, ctx);
     enum esp_status status = esp_check_scan(&c, check_item);
-    uint32_t *way = esp_arena_calloc(&c.arena, (size_t)c.ids.count + 1, sizeof *way);
-    if (status == ESP_OK && !way) {
-        status = esp_fail_nomem(a->err);
-    }
-    for (uint32_t i = 0; status == ESP_OK && i < c.ids.count; i++) {
-        if (((struct record *)esp_check_record(&c, i))->present) {
-            status = check_way(&c, i, way);
-        }
+    if (status == ESP_OK) {
+        status = esp_check_ways(&c, true);
     }
     esp_check_fini(&c);
     return status;

@@ -54,3 +54,82 @@ enum esp_status esp_check_report(struct esp_check *check, const char *name, uint
     }
     return check->fn(check->ctx, &finding);
 }
+
+/* --- the way up ------------------------------------------------------------------- */
+
+enum { NEW, ON_THE_WAY, DONE, CYCLE /* on a cycle or below one */ };
+
+static struct esp_check_way *way_of(const struct esp_check *check, uint32_t number) {
+    return esp_check_record(check, number);
+}
+
+/* All ids of a cycle, as many as fit. */
+static enum esp_status report_cycle(struct esp_check *check, uint32_t number) {
+    char text[512] = "the parents of this node lead back to it:";
+    size_t len = strlen(text);
+    uint32_t at = number;
+    do {
+        struct esp_str id = check->ids.id[at];
+        if (len + id.len + 8 > sizeof text) {
+            memcpy(text + len, " ...", 5);
+            break;
+        }
+        text[len++] = ' ';
+        memcpy(text + len, id.ptr, id.len);
+        len += id.len;
+        text[len] = 0;
+        at = way_of(check, at)->parent - 1;
+    } while (at != number);
+    return esp_check_report(check, "cycle", number, way_of(check, number)->parent - 1, text);
+}
+
+/* Up to the first node whose real depth is known, then down again on the same way.  `stack` has
+ * room for every id. */
+static enum esp_status follow(struct esp_check *check, uint32_t number, bool depths,
+                              uint32_t *stack) {
+    uint32_t n = 0, at = number;
+    int64_t real = -1;
+    bool cycle = false;
+    enum esp_status status = ESP_OK;
+    for (;;) {
+        struct esp_check_way *way = way_of(check, at);
+        if (way->state != NEW) {
+            cycle = way->state != DONE;
+            real = way->real;
+            status = way->state == ON_THE_WAY ? report_cycle(check, at) : ESP_OK;
+            break;
+        }
+        way->state = ON_THE_WAY;
+        stack[n++] = at;
+        if (!way->parent) {
+            break;
+        }
+        at = way->parent - 1;
+        if (!way_of(check, at)->present) {
+            status = esp_check_report(check, "missing-parent", stack[n - 1], at,
+                                      "the node that is named as its parent does not exist");
+            real = way->depth - 1; /* what hangs below is judged by its own words */
+            break;
+        }
+    }
+    while (status == ESP_OK && n-- > 0) {
+        struct esp_check_way *way = way_of(check, stack[n]);
+        way->state = cycle ? CYCLE : DONE;
+        way->real = ++real;
+        if (depths && !cycle && way->depth != way->real) {
+            status = esp_check_report(check, "wrong-depth", stack[n],
+                                      way->parent ? way->parent - 1 : ESP_IDMAP_NONE,
+                                      "depth is not the parent's depth + 1 (0 for a root)");
+        }
+    }
+    return status;
+}
+
+enum esp_status esp_check_ways(struct esp_check *check, bool depths) {
+    uint32_t *stack = esp_arena_calloc(&check->arena, (size_t)check->ids.count + 1, sizeof *stack);
+    enum esp_status status = stack ? ESP_OK : esp_fail_nomem(check->access->err);
+    for (uint32_t i = 0; status == ESP_OK && i < check->ids.count; i++) {
+        status = way_of(check, i)->present ? follow(check, i, depths, stack) : ESP_OK;
+    }
+    return status;
+}

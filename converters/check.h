@@ -31,4 +31,16 @@ enum esp_status esp_check_scan(struct esp_check *check, esp_item_fn *fn);
 enum esp_status esp_check_report(struct esp_check *check, const char *name, uint32_t id,
                                  uint32_t other, const char *text);
 
+/* What a layout knows of the way up that keeps the parent's id with the node; its records begin
+ * with it. */
+struct esp_check_way {
+    bool present;    /* the node exists */
+    uint8_t state;   /* esp_check_ways' own, as `real` */
+    uint32_t parent; /* number + 1; 0 = a root */
+    int64_t depth;   /* as stored */
+    int64_t real;
+};
+/* Follow the parents of all nodes: missing-parent, cycle and, with `depths`, wrong-depth. */
+enum esp_status esp_check_ways(struct esp_check *check, bool depths);
+
 #endif

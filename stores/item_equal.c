@@ -174,8 +174,8 @@ bool esp_value_equal(const struct esp_value *a, const struct esp_value *b) {
     if (a->type != b->type) {
         return false;
     }
-    if (a->type != ESP_TYPE_JSON) {
-        return esp_value_cmp(a, b) == 0;
+    if (a->type != ESP_TYPE_JSON) { /* of what is absent nothing else means anything */
+        return a->type == ESP_TYPE_NONE || esp_value_cmp(a, b) == 0;
     }
     return same_text(a->s.ptr, a->s.len, b->s.ptr, b->s.len) ||
            (hash_text(a->s, seeds[0]) == hash_text(b->s, seeds[0]) &&

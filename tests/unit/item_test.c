@@ -341,6 +341,9 @@ static void equality_is_by_value(void **state) {
     struct esp_data plain = {"\"a\":{\"S\":\"x/é\"}", 17, 5},
                     escaped = {"\"\\u0061\":{\"S\":\"x\\/\\u00e9\"}", 27, 5};
     assert_true(esp_data_equal(plain, escaped));
+    /* two that are absent are equal whatever is left in them */
+    struct esp_value absent = {.type = ESP_TYPE_NONE}, left = {.s = {"x", 1}, .n = 5};
+    assert_true(esp_value_equal(&absent, &left));
 }
 
 /* A digest does not depend on which attributes the schema knows. */

@@ -41,6 +41,7 @@ struct esp_node_view {
     int64_t depth;            /* from the root; -1: the answer does not carry it */
     int64_t order;            /* among siblings, where the layout keeps it; else 0 */
     struct esp_data data;
+    struct esp_str edges; /* graph: the edge set as a JSON list; ptr == NULL: none */
     bool escaped; /* only between ops->view and esp_layout_view: parent_id is as in a path */
 };
 typedef enum esp_status esp_node_fn(void *ctx, const struct esp_node_view *node);

@@ -52,8 +52,10 @@ enum esp_status esp_node_sink_add(void *sink, const struct esp_item *item) {
     struct esp_node_sink *s = sink;
     const struct esp_layout *layout = s->access->layout;
     struct esp_node_view view;
+    struct esp_id_room room;
     s->count++;
-    if (!layout->ops->view(layout, item, &view) || (s->skip.ptr && esp_str_eq(s->skip, view.id))) {
+    if (!esp_layout_view(layout, item, &room, &view) ||
+        (s->skip.ptr && esp_str_eq(s->skip, view.id))) {
         return ESP_OK;
     }
     return s->fn(s->ctx, &view);
@@ -350,25 +352,42 @@ enum esp_status esp_access_update(struct esp_access *a, const struct esp_args *a
     return status == ESP_OK ? esp_access_write(a, &write, args->at.id, ESP_ERR_NOT_FOUND) : status;
 }
 
+/* A node whose descendants are deleted. */
+struct deletion {
+    struct esp_access *access;
+    struct esp_item key; /* its own: it goes last */
+};
+
+static bool same_key(const struct esp_schema *schema, const struct esp_item *a,
+                     const struct esp_item *b) {
+    return esp_value_equal(&a->value[schema->pk], &b->value[schema->pk]) &&
+           (schema->sk < 0 || esp_value_equal(&a->value[schema->sk], &b->value[schema->sk]));
+}
+
 static enum esp_status delete_page(void *ctx, struct esp_item *items, size_t n,
                                    struct esp_arena *arena) {
-    struct esp_access *a = ctx;
+    struct deletion *d = ctx;
     struct esp_write *w = esp_arena_calloc(arena, n, sizeof *w);
+    size_t count = 0;
     if (!w) {
         return ESP_ERR_NOMEM;
     }
     for (size_t i = 0; i < n; i++) {
-        w[i] = (struct esp_write){.kind = ESP_DELETE, .item = items[i], .old = &items[i]};
+        if (!same_key(&d->access->layout->schema, &items[i], &d->key)) {
+            w[count++] = (struct esp_write){.kind = ESP_DELETE, .item = items[i], .old = &items[i]};
+        }
     }
-    return esp_access_send(a, w, n);
+    return count ? esp_access_send(d->access, w, count) : ESP_OK;
 }
 
 enum esp_status esp_access_delete(struct esp_access *a, const struct esp_query *q,
                                   struct esp_str id, const struct esp_item *old) {
     struct esp_write write = {.kind = ESP_DELETE, .old = old};
-    enum esp_status status = q ? esp_access_pages(a, q, delete_page, a) : ESP_OK;
-    if (status == ESP_OK) {
-        status = esp_access_key(a, id, &write.item);
+    struct deletion deletion = {.access = a};
+    enum esp_status status = esp_access_key(a, id, &deletion.key);
+    if (status == ESP_OK && q) {
+        status = esp_access_pages(a, q, delete_page, &deletion);
     }
+    write.item = deletion.key;
     return status == ESP_OK ? esp_access_write(a, &write, id, ESP_ERR_NOT_FOUND) : status;
 }

@@ -124,7 +124,7 @@ enum esp_status esp_access_changes(struct esp_access *a, const struct esp_args *
 /* The update of a layout that keeps one item a node. */
 enum esp_status esp_access_update(struct esp_access *a, const struct esp_args *args,
                                   esp_node_fn *fn, void *ctx);
-/* Delete all a query finds, page by page, then the node itself if it is there (else
+/* Delete all a query finds but the node itself, page by page, then the node, if it is there (else
  * ERR_NOT_FOUND); so a remove that was torn can be repeated.  `q` NULL: no descendants. */
 enum esp_status esp_access_delete(struct esp_access *a, const struct esp_query *q,
                                   struct esp_str id, const struct esp_item *old);

@@ -90,6 +90,14 @@ void esp_store_close(struct esp_store *store) {
     }
 }
 
+void esp_store_put_place(const struct esp_store *store, struct esp_buf *out) {
+    if (store->ops->put_place) {
+        store->ops->put_place(store, out);
+    } else {
+        esp_buf_printf(out, "%s:%s", store->ops->name, store->target);
+    }
+}
+
 enum esp_status esp_table_open(struct esp_store *store, const char *name,
                                const struct esp_schema *schema, struct esp_table **out,
                                struct esp_error *err) {

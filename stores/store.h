@@ -205,6 +205,10 @@ struct esp_store_ops {
      * meanwhile; the same thread must not use another session of it, nor the bulk stream. */
     enum esp_status (*trial_begin)(struct esp_session *session, struct esp_error *err);
     enum esp_status (*trial_end)(struct esp_session *session, bool keep, struct esp_error *err);
+
+    /* Optional: append where the store is, when the URL alone does not say (region, profile).
+     * No secrets. */
+    void (*put_place)(const struct esp_store *store, struct esp_buf *out);
 };
 
 struct esp_store {
@@ -268,6 +272,9 @@ enum esp_status esp_store_open(const char *url, const struct esp_store_config *c
                                const struct esp_clock *clock, const struct esp_alloc *alloc,
                                struct esp_store **out, struct esp_error *err) ESP_MUST_CHECK;
 void esp_store_close(struct esp_store *store); /* NULL is fine */
+/* Append what tells this store from all others, without secrets: for files that are kept about
+ * its tables.  "https://dynamodb.eu-west-1.amazonaws.com". */
+void esp_store_put_place(const struct esp_store *store, struct esp_buf *out);
 /* The table need not exist yet for DISCARDS stores; else ERR_NOT_FOUND. */
 enum esp_status esp_table_open(struct esp_store *store, const char *name,
                                const struct esp_schema *schema, struct esp_table **out,

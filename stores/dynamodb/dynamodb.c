@@ -47,6 +47,19 @@ static enum esp_status dynamodb_open(struct esp_store *store, struct esp_error *
     return status;
 }
 
+/* A table is another one in each region of an endpoint, and for each account. */
+static void dynamodb_put_place(const struct esp_store *store, struct esp_buf *out) {
+    const struct esp_dynamodb *dynamodb = store->impl;
+    const struct esp_aws_settings *settings = &dynamodb->endpoint.settings;
+    const char *user = memchr(settings->url.ptr, '@', settings->url.len);
+    const char *from = user ? user + 1 : settings->url.ptr; /* no password, whatever was given */
+    esp_buf_put(out, from, (size_t)(settings->url.ptr + settings->url.len - from));
+    esp_buf_printf(out, " %.*s", ESP_FMT(settings->region));
+    if (settings->profile_option) {
+        esp_buf_printf(out, " %.*s", ESP_FMT(settings->profile));
+    }
+}
+
 static enum esp_status dynamodb_table_open(struct esp_table *table, struct esp_error *err) {
     struct esp_arena arena;
     struct esp_table_info info;
@@ -131,4 +144,5 @@ const struct esp_store_ops esp_store_dynamodb = {
     .execute = esp_dynamodb_execute,
     .bulk_put = esp_dynamodb_bulk_put,
     .bulk_flush = esp_dynamodb_bulk_flush,
+    .put_place = dynamodb_put_place,
 };

@@ -1,7 +1,6 @@
 /* Every layout on every store that needs no network; see suite.h.
  *   conformance_test [SEED [FORESTS]]   other forests than those of every run */
 #include "tests/conformance/suite.h"
-#include "tests/support/random_forest.h"
 
 #include <stdlib.h>
 
@@ -108,36 +107,39 @@ static enum esp_status count_item(void *ctx, const struct esp_item *item) {
     return ESP_OK;
 }
 
+static void count_nodes(const struct esp_layout *layout, const struct esp_forest *forest,
+                        struct esp_arena *scratch) {
+    for (esp_node v = 0; v < forest->count; v++) {
+        uint64_t emitted = 0;
+        esp_arena_reset(scratch);
+        assert_int_equal(layout->ops->emit(layout, forest, v, 1, scratch, count_item, &emitted),
+                         ESP_OK);
+        assert_int_equal(emitted, layout->ops->item_count(layout, forest, v, 1));
+    }
+}
+
 static void null_counts(void **state) {
     (void)state;
     struct esp_store *store = open_store("null:", NULL);
     struct esp_layout layouts[SUITE_LAYOUTS_MAX];
     size_t n = suite_layouts(layouts);
-    for (uint64_t seed = first_seed; seed < first_seed + 50; seed++) {
+    struct esp_arena scratch;
+    esp_arena_init(&scratch, &esp_alloc_libc, SIZE_MAX);
+    for (uint64_t i = 0; i < 50 * n; i++) {
+        const struct esp_layout *layout = &layouts[i % n];
         struct esp_rng rng;
-        struct esp_arena scratch;
-        esp_arena_init(&scratch, &esp_alloc_libc, SIZE_MAX);
-        esp_rng_init(&rng, seed, 0);
-        struct esp_forest *forest = esp_test_random_forest(&rng, 60);
-        for (size_t i = 0; i < n; i++) {
-            struct suite_table t;
-            suite_table_open(&t, store, &layouts[i], "null", forest);
-            assert_int_equal(t.session->usage.items_written, t.session->bulk.planned);
-            esp_session_close(t.session);
-            esp_table_close(t.table);
-            esp_arena_fini(&t.scratch);
-            for (esp_node v = 0; v < forest->count; v++) {
-                uint64_t emitted = 0;
-                esp_arena_reset(&scratch);
-                assert_int_equal(
-                    layouts[i].ops->emit(&layouts[i], forest, v, 1, &scratch, count_item, &emitted),
-                    ESP_OK);
-                assert_int_equal(emitted, layouts[i].ops->item_count(&layouts[i], forest, v, 1));
-            }
-        }
+        struct suite_table t;
+        esp_rng_init(&rng, first_seed + i / n, 0);
+        struct esp_forest *forest = suite_forest(layout, &rng, 60);
+        suite_table_open(&t, store, layout, "null", forest);
+        assert_int_equal(t.session->usage.items_written, t.session->bulk.planned);
+        esp_session_close(t.session);
+        esp_table_close(t.table);
+        esp_arena_fini(&t.scratch);
+        count_nodes(layout, forest, &scratch);
         esp_forest_free(forest);
-        esp_arena_fini(&scratch);
     }
+    esp_arena_fini(&scratch);
     esp_store_close(store);
 }
 

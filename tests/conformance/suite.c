@@ -1,7 +1,7 @@
 #include "tests/conformance/suite.h"
 
+#include "tests/conformance/by_plan.h"
 #include "tests/support/model.h"
-#include "tests/support/random_forest.h"
 
 #include <stdlib.h>
 
@@ -75,6 +75,39 @@ size_t suite_layouts(struct esp_layout layouts[SUITE_LAYOUTS_MAX]) {
         assert_ok(esp_layout_init(&layouts[n++], ops, &variants[i].sets, &err), &err);
     }
     return n;
+}
+
+/* --- forests ---------------------------------------------------------------------- */
+
+static bool is_path_family(const struct esp_layout *layout) {
+    return strcmp(layout->ops->family, "path") == 0;
+}
+
+/* What ids the layout takes.  Paths have 1024 bytes, and so has a sort key with an id in it. */
+static struct esp_test_forest_options forest_options(const struct esp_layout *layout,
+                                                     uint32_t nodes_max) {
+    bool paths = is_path_family(layout);
+    return (struct esp_test_forest_options){
+        .nodes_max = nodes_max,
+        .without = paths && !layout->settings.escape ? layout->settings.separator : NULL,
+        .long_id_bytes = paths ? 100 : 900,
+    };
+}
+
+struct esp_forest *suite_forest(const struct esp_layout *layout, struct esp_rng *rng,
+                                uint32_t nodes_max) {
+    struct esp_test_forest_options options = forest_options(layout, nodes_max);
+    for (;;) {
+        struct esp_error err = ESP_ERROR_INIT;
+        struct esp_forest *forest = esp_test_random_forest(rng, &options);
+        enum esp_status status = layout->ops->validate(layout, forest, &err);
+        if (status != ESP_ERR_LIMIT || options.long_id_bytes == 0) {
+            assert_ok(status, &err);
+            return forest;
+        }
+        esp_forest_free(forest); /* the paths are too long */
+        options.long_id_bytes = 0;
+    }
 }
 
 /* --- one forest ------------------------------------------------------------------- */
@@ -330,21 +363,43 @@ static struct esp_locator random_locator(struct run *r) {
     return locate(r, r->model.node[random_node(r)].id, esp_rng_below(&r->rng, 2));
 }
 
-static void plan_insert(struct run *r, char id[TEST_ID_BYTES_MAX], char data[TEST_DATA_BYTES_MAX]) {
-    r->op = ESP_OP_INSERT;
+/* Below a node, or now and then as a tree.  True: an id may be one that is there; not together
+ * with a parent that is not, because then either may be complained of. */
+static bool choose_parent(struct run *r) {
     if (esp_rng_below(&r->rng, 6)) {
         r->args.to = random_locator(r);
     }
     bool parent_there = !r->args.to.id.len || model_find(&r->model, r->args.to.id) != ESP_NODE_NONE;
-    if (parent_there && any_alive(r) && esp_rng_below(&r->rng, 8) == 0) {
+    return parent_there && any_alive(r) && esp_rng_below(&r->rng, 8) == 0;
+}
+
+static void choose_insert(struct run *r, char id[TEST_ID_BYTES_MAX],
+                          char data[TEST_DATA_BYTES_MAX]) {
+    struct esp_test_forest_options options = forest_options(r->t.layout, 1);
+    r->op = ESP_OP_INSERT;
+    if (choose_parent(r)) {
         r->args.id = r->model.node[random_node(r)].id;
     } else {
-        r->args.id = esp_test_random_id(&r->rng, r->next_id++, id);
+        r->args.id = esp_test_random_id(&r->rng, &options, r->next_id++, id);
     }
     r->args.data = esp_test_random_data(&r->rng, data);
 }
 
-static void plan_update(struct run *r, char data[TEST_DATA_BYTES_MAX], struct esp_str *remove) {
+/* The subtree is the caller's to free. */
+static struct esp_forest *choose_subtree(struct run *r) {
+    struct esp_test_forest_options options = forest_options(r->t.layout, 8);
+    options.numbers_from = r->next_id;
+    r->next_id += options.nodes_max;
+    r->op = ESP_OP_INSERT_SUBTREE;
+    if (choose_parent(r)) {
+        options.another_id = r->model.node[random_node(r)].id;
+    }
+    struct esp_forest *subtree = esp_test_random_forest(&r->rng, &options);
+    r->args.subtree = subtree;
+    return subtree;
+}
+
+static void choose_update(struct run *r, char data[TEST_DATA_BYTES_MAX], struct esp_str *remove) {
     r->op = ESP_OP_UPDATE;
     r->args.at = random_locator(r);
     r->args.data = esp_test_random_data(&r->rng, data);
@@ -360,39 +415,110 @@ static void plan_update(struct run *r, char data[TEST_DATA_BYTES_MAX], struct es
     }
 }
 
+/* Bytes of the ids from `top`'s child (NONE: from the root) down to v, with a byte each between. */
+static size_t way_bytes(const struct model *m, uint32_t v, uint32_t top) {
+    size_t bytes = 0;
+    for (; v != top && v != ESP_NODE_NONE; v = m->node[v].parent) {
+        bytes += m->node[v].id.len + 1;
+    }
+    return bytes;
+}
+
+static size_t subtree_way_bytes(const struct esp_forest *f) {
+    size_t longest = 0;
+    for (esp_node v = 0; v < f->count; v++) {
+        size_t bytes = 0;
+        for (esp_node u = v; u != ESP_NODE_NONE; u = f->parent[u]) {
+            bytes += esp_forest_id(f, u).len + 1;
+        }
+        longest = bytes > longest ? bytes : longest;
+    }
+    return longest;
+}
+
+/* May a path layout say that the paths would be too long?  Escapes make three bytes of one. */
+static bool paths_may_be_too_long(const struct run *r) {
+    const struct model *m = &r->model;
+    uint32_t to = r->args.to.id.len ? model_find(m, r->args.to.id) : ESP_NODE_NONE;
+    size_t below = r->args.id.len + 1;
+    if (r->op == ESP_OP_INSERT_SUBTREE) {
+        below = subtree_way_bytes(r->args.subtree);
+    } else if (r->op == ESP_OP_MOVE) {
+        struct model_answer all = model_read(m, ESP_OP_DESCENDANTS, &r->args);
+        uint32_t at = model_find(m, r->args.at.id);
+        below = r->args.at.id.len + 1;
+        for (uint32_t i = 0; i < all.count; i++) {
+            size_t bytes = way_bytes(m, all.node[i], m->node[at].parent);
+            below = bytes > below ? bytes : below;
+        }
+        free(all.node);
+    }
+    bool longer = r->op == ESP_OP_INSERT || r->op == ESP_OP_INSERT_SUBTREE || r->op == ESP_OP_MOVE;
+    return longer && is_path_family(r->t.layout) &&
+           3 * (way_bytes(m, to, ESP_NODE_NONE) + below) > ESP_SK_BYTES_MAX;
+}
+
+/* At once or, half of the time, by a plan. */
+static void do_write(struct run *r) {
+    bool planned = esp_rng_below(&r->rng, 2);
+    begin(r, planned ? "by plan" : "write");
+    enum esp_status status = planned ? by_plan(&r->t, r->op, &r->args)
+                                     : esp_operate(&r->t.access, r->op, &r->args, keep_node, r);
+    assert_int_equal(r->count, 0);
+    r->forest = NULL;
+    r->step++;
+    if (status == ESP_ERR_LIMIT && paths_may_be_too_long(r)) {
+        return; /* nothing has changed */
+    }
+    enum esp_status want = model_write(&r->model, r->op, &r->args);
+    /* What the items themselves refuse comes without the operation's words. */
+    if (planned && status == ESP_ERR_CONDITION &&
+        (want == ESP_ERR_EXISTS || want == ESP_ERR_NOT_FOUND)) {
+        status = want;
+    }
+    if (status != want) {
+        run_fail(r, "%s (%s), not %s", esp_status_name(status), r->t.err.message,
+                 esp_status_name(want));
+    }
+}
+
+/* An operation that some layouts have not, or another one. */
+static enum esp_op one_of(const struct run *r, enum esp_op extra, enum esp_op other) {
+    return esp_layout_has(r->t.layout, extra) ? extra : other;
+}
+
 static void random_write(struct run *r) {
     char id[TEST_ID_BYTES_MAX], data[TEST_DATA_BYTES_MAX];
     struct esp_str remove;
-    uint64_t dice = esp_rng_below(&r->rng, 20);
+    struct esp_forest *subtree = NULL;
+    uint64_t dice = esp_rng_below(&r->rng, 24);
     r->args = (struct esp_args){.lo = 0};
     esp_arena_reset(&r->keys);
     if (dice < 6 || !any_alive(r)) {
-        plan_insert(r, id, data);
-    } else if (dice < 10) {
-        plan_update(r, data, &remove);
+        choose_insert(r, id, data);
+    } else if (dice < 9 && one_of(r, ESP_OP_INSERT_SUBTREE, ESP_OP_INSERT) == ESP_OP_INSERT) {
+        choose_insert(r, id, data);
+    } else if (dice < 9) {
+        subtree = choose_subtree(r);
+    } else if (dice < 12) {
+        choose_update(r, data, &remove);
     } else {
-        r->op = dice < 18 ? ESP_OP_MOVE : ESP_OP_REMOVE;
+        r->op = dice < 20   ? ESP_OP_MOVE
+                : dice < 22 ? ESP_OP_REMOVE
+                            : one_of(r, ESP_OP_PROMOTE, ESP_OP_MOVE);
         r->args.at = random_locator(r);
         if (r->op == ESP_OP_MOVE && esp_rng_below(&r->rng, 6)) {
             r->args.to = random_locator(r);
         }
     }
-    begin(r, "write");
-    enum esp_status status = esp_operate(&r->t.access, r->op, &r->args, keep_node, r);
-    enum esp_status want = model_write(&r->model, r->op, &r->args);
-    if (status != want) {
-        run_fail(r, "%s (%s), not %s", esp_status_name(status), r->t.err.message,
-                 esp_status_name(want));
-    }
-    assert_int_equal(r->count, 0);
-    r->forest = NULL;
-    r->step++;
+    do_write(r);
+    esp_forest_free(subtree);
 }
 
 static void run_forest(struct run *r, struct esp_store *store, const struct esp_layout *layout) {
     struct esp_error err = ESP_ERROR_INIT;
     esp_rng_init(&r->rng, r->seed, 0);
-    struct esp_forest *forest = esp_test_random_forest(&r->rng, r->options->nodes_max);
+    struct esp_forest *forest = suite_forest(layout, &r->rng, r->options->nodes_max);
     assert_ok(esp_forest_ids_new(forest, &esp_alloc_libc, &r->ids, &err), &err);
     suite_table_open(&r->t, store, layout, r->options->table, forest);
     r->t.access.consistent = r->options->consistent;

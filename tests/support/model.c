@@ -206,11 +206,75 @@ struct model_answer model_read(const struct model *m, enum esp_op op, const stru
     return out;
 }
 
+/* A childless node goes; else its children come where it was, in their order. */
+static enum esp_status promote(struct model *m, uint32_t at) {
+    uint32_t parent = m->node[at].parent, child = next_child(m, at, 0, true);
+    if (parent == ESP_NODE_NONE && child != ESP_NODE_NONE) {
+        return ESP_ERR_REFUSED;
+    }
+    /* Everyone below the parent is ranked anew: first all ranks are taken, then given. */
+    uint32_t *order = calloc(m->count, sizeof *order), n = 0;
+    assert_non_null(order);
+    for (uint32_t v = next_child(m, parent, 0, true); v != ESP_NODE_NONE;
+         v = next_child(m, parent, m->node[v].rank, false)) {
+        if (v != at) {
+            order[n++] = v;
+            continue;
+        }
+        for (; child != ESP_NODE_NONE; child = next_child(m, at, m->node[child].rank, false)) {
+            order[n++] = child;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        m->node[order[i]].parent = parent;
+        m->node[order[i]].rank = m->next_rank++;
+    }
+    m->node[at].alive = false;
+    free(order);
+    return ESP_OK;
+}
+
+static enum esp_status insert_subtree(struct model *m, const struct esp_forest *f, uint32_t to) {
+    for (esp_node v = 0; v < f->count; v++) {
+        if (model_find(m, esp_forest_id(f, v)) != ESP_NODE_NONE) {
+            return ESP_ERR_EXISTS;
+        }
+    }
+    uint32_t first = m->count;
+    for (esp_node v = 0; v < f->count; v++) {
+        uint32_t parent = f->parent[v] == ESP_NODE_NONE ? to : first + f->parent[v];
+        add_node(m, esp_forest_id(f, v), parent, esp_forest_data(f, v));
+    }
+    return ESP_OK;
+}
+
+/* A node leaves its subtree last, because is_below goes by living links. */
+static void remove_subtree(struct model *m, uint32_t at) {
+    for (uint32_t v = 0; v < m->count; v++) {
+        if (m->node[v].alive && is_below(m, v, at)) {
+            m->node[v].alive = false;
+        }
+    }
+    m->node[at].alive = false;
+}
+
+static enum esp_status move(struct model *m, uint32_t at, uint32_t to) {
+    if (to != ESP_NODE_NONE && (to == at || is_below(m, to, at))) {
+        return ESP_ERR_CYCLE;
+    }
+    if (m->node[at].parent != to) {
+        m->node[at].parent = to;
+        m->node[at].rank = m->next_rank++;
+    }
+    return ESP_OK;
+}
+
 enum esp_status model_write(struct model *m, enum esp_op op, const struct esp_args *args) {
     struct esp_error err = ESP_ERROR_INIT;
-    uint32_t at = op == ESP_OP_INSERT ? ESP_NODE_NONE : model_find(m, args->at.id);
+    bool adds = op == ESP_OP_INSERT || op == ESP_OP_INSERT_SUBTREE;
+    uint32_t at = adds ? ESP_NODE_NONE : model_find(m, args->at.id);
     uint32_t to = args->to.id.len ? model_find(m, args->to.id) : ESP_NODE_NONE;
-    if ((op != ESP_OP_INSERT && at == ESP_NODE_NONE) || (args->to.id.len && to == ESP_NODE_NONE)) {
+    if ((!adds && at == ESP_NODE_NONE) || (args->to.id.len && to == ESP_NODE_NONE)) {
         return ESP_ERR_NOT_FOUND;
     }
     switch (op) {
@@ -220,27 +284,19 @@ enum esp_status model_write(struct model *m, enum esp_op op, const struct esp_ar
         }
         add_node(m, args->id, to, args->data);
         return ESP_OK;
+    case ESP_OP_INSERT_SUBTREE:
+        return insert_subtree(m, args->subtree, to);
     case ESP_OP_UPDATE:
         assert_ok(esp_data_merge(m->node[at].data, args->data, args->remove, args->remove_count,
                                  &m->arena, &m->node[at].data, &err),
                   &err);
         return ESP_OK;
     case ESP_OP_MOVE:
-        if (to != ESP_NODE_NONE && (to == at || is_below(m, to, at))) {
-            return ESP_ERR_CYCLE;
-        }
-        if (m->node[at].parent != to) {
-            m->node[at].parent = to;
-            m->node[at].rank = m->next_rank++;
-        }
-        return ESP_OK;
-    default: /* remove: the node last, because is_below goes by living links */
-        for (uint32_t v = 0; v < m->count; v++) {
-            if (m->node[v].alive && is_below(m, v, at)) {
-                m->node[v].alive = false;
-            }
-        }
-        m->node[at].alive = false;
+        return move(m, at, to);
+    case ESP_OP_PROMOTE:
+        return promote(m, at);
+    default:
+        remove_subtree(m, at);
         return ESP_OK;
     }
 }

@@ -3,32 +3,63 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct esp_str esp_test_random_id(struct esp_rng *rng, uint32_t number,
+/* Every style with its numbers gives ids that no other style gives. */
+static const char *const styles[] = {
+    "n%u",
+    "n%u",
+    "N%u",
+    "%u",
+    "%u0n",
+    "\xC3\xA9%u",
+    "\xE6\x97\xA5\xE6\x9C\xAC %u",
+    " %u ",
+    "%%%u",
+    "#%u#",
+    "a b%u",
+    "A b%u",
+    "-%u",
+    "\"%u\\",
+    "t\t%u",
+    "_%u",
+    "%%s%u",
+    "\xF0\x9F\x8C\xB3%u",
+    "n%u.",
+    "x:%u>~",
+    "/%u",
+    "%u/",
+    "a/%u/b",
+    "#/%u",
+    "%%2F%u",
+    "%%%%25%u%%",
+    "NODE-%u",
+    "NODE#%u",
+    "PARENT-%u",
+    "PARENT-NODE-%u",
+    "PARENT#n%u",
+    "CHILD#%u",
+    "CHILD-NODE-%u-",
+    "META#%u",
+    "%u-NODE-%u",
+    "|%u|",
+};
+
+enum { LONG_ID_IN = 24 };
+
+struct esp_str esp_test_random_id(struct esp_rng *rng,
+                                  const struct esp_test_forest_options *options, uint32_t number,
                                   char out[TEST_ID_BYTES_MAX]) {
-    static const char *const styles[] = {
-        "n%u",
-        "n%u",
-        "N%u",
-        "%u",
-        "%u0n",
-        "\xC3\xA9%u",
-        "\xE6\x97\xA5\xE6\x9C\xAC %u",
-        " %u ",
-        "%%%u",
-        "#%u#",
-        "a b%u",
-        "A b%u",
-        "-%u",
-        "\"%u\\",
-        "t\t%u",
-        "_%u",
-        "%%s%u",
-        "\xF0\x9F\x8C\xB3%u",
-        "n%u.",
-        "x:%u>~",
-    };
-    uint64_t style = esp_rng_below(rng, sizeof styles / sizeof styles[0]);
-    int len = snprintf(out, TEST_ID_BYTES_MAX, styles[style], number);
+    int len;
+    do {
+        uint64_t style = esp_rng_below(rng, sizeof styles / sizeof styles[0]);
+        len = snprintf(out, TEST_ID_BYTES_MAX, styles[style], number, number);
+    } while (options->without && strstr(out, options->without));
+    if (options->long_id_bytes && esp_rng_below(rng, LONG_ID_IN) == 0) {
+        uint32_t bytes = 1 + (uint32_t)esp_rng_below(rng, options->long_id_bytes);
+        while ((uint32_t)len < bytes) {
+            out[len++] = '.';
+        }
+        out[len] = 0;
+    }
     return (struct esp_str){out, (size_t)len};
 }
 
@@ -99,29 +130,13 @@ static uint32_t pick_parent(struct esp_rng *rng, enum shape shape, uint32_t v) {
     }
 }
 
-struct esp_forest *esp_test_random_forest(struct esp_rng *rng, uint32_t nodes_max) {
-    enum shape shape = (enum shape)esp_rng_below(rng, SHAPES);
-    uint32_t most = (shape == CHAIN || shape == DEEP) && nodes_max > CHAIN_NODES_MAX
-                        ? CHAIN_NODES_MAX
-                        : nodes_max;
-    uint32_t n = esp_rng_below(rng, 10) == 0 ? 1 : 1 + (uint32_t)esp_rng_below(rng, most);
-    uint64_t roots_in_100 = esp_rng_below(rng, 3) == 0 ? 20 : esp_rng_below(rng, 3);
-    uint32_t *parent = calloc(n, sizeof *parent), *order = calloc(n, sizeof *order);
-    char(*id)[TEST_ID_BYTES_MAX] = calloc(n, sizeof *id);
+/* The builder is given one record a node, in the order of order[]. */
+static struct esp_forest *build(struct esp_rng *rng, char (*id)[TEST_ID_BYTES_MAX],
+                                const uint32_t *parent, const uint32_t *order, uint32_t n) {
     struct esp_forest_options options = {.source = "random"};
     struct esp_forest_builder *builder = NULL;
     struct esp_forest *forest = NULL;
     struct esp_error err = ESP_ERROR_INIT;
-    assert_true(parent && order && id);
-    for (uint32_t v = 0; v < n; v++) {
-        esp_test_random_id(rng, v + 1, id[v]);
-        parent[v] = v == 0 || esp_rng_below(rng, 100) < roots_in_100 ? ESP_NODE_NONE
-                                                                     : pick_parent(rng, shape, v);
-        order[v] = v;
-    }
-    if (esp_rng_below(rng, 2)) {
-        esp_rng_shuffle_u32(rng, order, n);
-    }
     assert_ok(esp_forest_builder_new(&esp_alloc_libc, &options, &builder, &err), &err);
     for (uint32_t i = 0; i < n; i++) {
         char data[TEST_DATA_BYTES_MAX];
@@ -134,6 +149,36 @@ struct esp_forest *esp_test_random_forest(struct esp_rng *rng, uint32_t nodes_ma
         assert_ok(esp_forest_builder_add(builder, &record, &err), &err);
     }
     assert_ok(esp_forest_freeze(builder, &forest, &err), &err);
+    return forest;
+}
+
+struct esp_forest *esp_test_random_forest(struct esp_rng *rng,
+                                          const struct esp_test_forest_options *options) {
+    enum shape shape = (enum shape)esp_rng_below(rng, SHAPES);
+    uint32_t most = (shape == CHAIN || shape == DEEP) && options->nodes_max > CHAIN_NODES_MAX
+                        ? CHAIN_NODES_MAX
+                        : options->nodes_max;
+    uint32_t n = esp_rng_below(rng, 10) == 0 ? 1 : 1 + (uint32_t)esp_rng_below(rng, most);
+    uint64_t roots_in_100 = esp_rng_below(rng, 3) == 0 ? 20 : esp_rng_below(rng, 3);
+    uint32_t *parent = calloc(n, sizeof *parent), *order = calloc(n, sizeof *order);
+    char(*id)[TEST_ID_BYTES_MAX] = calloc(n, sizeof *id);
+    assert_true(parent && order && id);
+    for (uint32_t v = 0; v < n; v++) {
+        esp_test_random_id(rng, options, options->numbers_from + v + 1, id[v]);
+        parent[v] = v == 0 || esp_rng_below(rng, 100) < roots_in_100 ? ESP_NODE_NONE
+                                                                     : pick_parent(rng, shape, v);
+        order[v] = v;
+    }
+    if (options->another_id.ptr) {
+        char *text = id[esp_rng_below(rng, n)];
+        assert_true(options->another_id.len < TEST_ID_BYTES_MAX);
+        memcpy(text, options->another_id.ptr, options->another_id.len);
+        text[options->another_id.len] = 0;
+    }
+    if (esp_rng_below(rng, 2)) {
+        esp_rng_shuffle_u32(rng, order, n);
+    }
+    struct esp_forest *forest = build(rng, id, parent, order, n);
     free(parent);
     free(order);
     free(id);

@@ -26,11 +26,9 @@ enum esp_status esp_config_parse(struct esp_str text, const char *name, json_t *
     return ESP_OK;
 }
 
-enum esp_status esp_config_read(const char *path, const struct esp_alloc *alloc, json_t **out,
-                                struct esp_error *err) {
+enum esp_status esp_config_load(const char *path, const struct esp_alloc *alloc,
+                                struct esp_buf *out, struct esp_error *err) {
     struct esp_reader *reader = NULL;
-    struct esp_buf text;
-    esp_buf_init(&text, alloc, ESP_CONFIG_BYTES_MAX);
     enum esp_status status = esp_reader_open(path, alloc, &reader, err);
     while (status == ESP_OK) {
         struct esp_str part;
@@ -38,15 +36,23 @@ enum esp_status esp_config_read(const char *path, const struct esp_alloc *alloc,
         if (status != ESP_OK || part.len == 0) {
             break;
         }
-        esp_buf_put_str(&text, part);
+        esp_buf_put_str(out, part);
     }
-    if (status == ESP_OK && text.failed) {
-        status = esp_fail(err, ESP_ERR_LIMIT, "%s: more than %d bytes", path, ESP_CONFIG_BYTES_MAX);
+    if (status == ESP_OK && out->failed) {
+        status = esp_fail(err, ESP_ERR_LIMIT, "%s: more than %zu bytes", path, out->limit);
     }
+    esp_reader_close(reader);
+    return status;
+}
+
+enum esp_status esp_config_read(const char *path, const struct esp_alloc *alloc, json_t **out,
+                                struct esp_error *err) {
+    struct esp_buf text;
+    esp_buf_init(&text, alloc, ESP_CONFIG_BYTES_MAX);
+    enum esp_status status = esp_config_load(path, alloc, &text, err);
     if (status == ESP_OK) {
         status = esp_config_parse(esp_buf_str(&text), path, out, err);
     }
-    esp_reader_close(reader);
     esp_buf_fini(&text);
     return status;
 }

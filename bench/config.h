@@ -1,11 +1,15 @@
 #ifndef ESP_BENCH_CONFIG_H
 #define ESP_BENCH_CONFIG_H
-/* Small JSON files with settings (prices, workloads), read with jansson; private to bench/. */
+/* Small JSON files with settings (prices, workloads, layout files), read with jansson. */
 #include "core/mem.h"
 #include <jansson.h>
 
 enum { ESP_CONFIG_BYTES_MAX = 1 << 20 };
 
+/* The text of file `path` into `out`, which has been initialised with a limit; ERR_IO, ERR_LIMIT.
+ */
+enum esp_status esp_config_load(const char *path, const struct esp_alloc *alloc,
+                                struct esp_buf *out, struct esp_error *err) ESP_MUST_CHECK;
 /* The object in file `path`; ERR_IO, ERR_LIMIT, ERR_INPUT with line and column.  `out` is a
  * new reference: json_decref. */
 enum esp_status esp_config_read(const char *path, const struct esp_alloc *alloc, json_t **out,

@@ -1,6 +1,7 @@
 /* espalier: finds the subcommand, parses its options, runs it, and turns its status into
  * messages and an exit code. */
 #include "cli/help.h"
+#include "cli/layout_file.h"
 #include "cli/message.h"
 #include "cli/shared.h"
 
@@ -97,6 +98,22 @@ static enum esp_status check_operands(struct esp_cli *cli, char **operands, size
     return ESP_OK;
 }
 
+static enum esp_status run_parsed(struct esp_cli *cli, struct esp_cli_options *options,
+                                  char **operands, size_t count) {
+    struct esp_arena texts;
+    enum esp_status status = check_operands(cli, operands, count);
+    esp_arena_init(&texts, cli->alloc, SIZE_MAX);
+    if (status == ESP_OK && options->layout_file) {
+        status = esp_layout_file_read(cli, &texts, options);
+    }
+    if (status == ESP_OK) {
+        status = cli->command->run(cli, options, operands, count);
+        esp_release(cli->alloc, cli->line_starts, cli->source_count * sizeof *cli->line_starts);
+    }
+    esp_arena_fini(&texts);
+    return status;
+}
+
 static enum esp_status run_command(struct esp_cli *cli, int argc, char **argv) {
     void *options = esp_calloc(cli->alloc, 1, cli->command->options_size);
     int operands = 0;
@@ -107,11 +124,7 @@ static enum esp_status run_command(struct esp_cli *cli, int argc, char **argv) {
     if (status == ESP_OK && ((struct esp_cli_options *)options)->help) {
         status = print_help(cli);
     } else if (status == ESP_OK) {
-        status = check_operands(cli, argv, (size_t)operands);
-        if (status == ESP_OK) {
-            status = cli->command->run(cli, options, argv, (size_t)operands);
-            esp_release(cli->alloc, cli->line_starts, cli->source_count * sizeof *cli->line_starts);
-        }
+        status = run_parsed(cli, options, argv, (size_t)operands);
     }
     esp_release(cli->alloc, options, cli->command->options_size);
     return status;

@@ -21,6 +21,8 @@ const struct esp_option esp_cli_help_option[] = {
 const struct esp_option esp_cli_layout_options[] = {
     SHARED(layout, ESP_OPT_STRING, "layout", "LAYOUT",
            "the layout (espalier list layouts shows them)"),
+    SHARED(layout_file, ESP_OPT_STRING, "layout-file", "FILE",
+           "layout, settings and names of a table, as JSON; --set wins"),
     SHARED(set, ESP_OPT_LIST, "set", "KEY=VALUE", "a setting of the layout; may be repeated"),
     {.name = NULL}};
 const struct esp_option esp_cli_table_options[] = {

@@ -15,7 +15,8 @@ struct esp_cli_options {
     struct esp_source_options source; /* first: esp_source_option_table points into it */
     bool help;
     /* layout */
-    const char *layout;
+    const char *layout,
+        *layout_file; /* the file is read into layout and set before a command runs */
     struct esp_strings set;
     /* store */
     const char *table;
@@ -26,7 +27,7 @@ struct esp_cli_options {
     const char *progress; /* NULL: on a terminal only; "": always; "json" */
 };
 extern const struct esp_option esp_cli_help_option[];     /* --help: every command has it */
-extern const struct esp_option esp_cli_layout_options[];  /* --layout --set */
+extern const struct esp_option esp_cli_layout_options[];  /* --layout --layout-file --set */
 extern const struct esp_option esp_cli_table_options[];   /* --table */
 extern const struct esp_option esp_cli_store_options[];   /* --connections --batch --region ... */
 extern const struct esp_option esp_cli_read_options[];    /* --consistent */

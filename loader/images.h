@@ -28,6 +28,9 @@ struct esp_image {
     uint32_t stage; /* of one stage in any order; stages one after another */
     bool together;  /* with the others of its stage that say so in one transaction */
     enum esp_image_state state;
+    /* of esp_images_run */
+    uint32_t place;
+    bool left;
 };
 
 struct esp_images {
@@ -60,11 +63,14 @@ static inline const struct esp_item *esp_image_item(const struct esp_image *imag
 struct esp_str esp_item_key_text(const struct esp_schema *schema, const struct esp_item *item,
                                  struct esp_arena *arena);
 
+/* The image of the item with this key; NULL: there is none. */
+struct esp_image *esp_images_find(const struct esp_images *images, const struct esp_item *item);
+
 /* The images of a plan made with `a`: reads the items of all its keys, consistently.  Writes that
- * change nothing are left out and counted.
+ * change nothing are left out and counted.  What the plan points to is borrowed.
  *   ERR_EXISTS, ERR_NOT_FOUND  a condition of the plan fails on what is there: the operation's
  *                              refusal, with its sentence
- *   ERR_CONFLICT               another condition fails: changed since the plan was made
+ *   ERR_CONFLICT               the operation read something else: changed since the plan was made
  *   ERR_LIMIT, ERR_REFUSED     DynamoDB would refuse an item
  *   ERR_INTERNAL               two writes of one key */
 enum esp_status esp_images_plan(struct esp_images *images, struct esp_access *a,
@@ -90,7 +96,8 @@ struct esp_images_run {
      * Not set: such an item is ERR_CONFLICT. */
     bool idempotent;
     bool only_done;   /* pass over images that are UNTOUCHED: take back one's own writes only */
-    bool transaction; /* all in one, at most 100 with the basis checks; stages do not matter then */
+    bool transaction; /* all in one, at most 100; the basis is checked in it, or after it if it
+                         does not fit; stages do not matter then */
     /* `now` is NULL when there is no item.  May be NULL.  Not ESP_OK: ends the run. */
     enum esp_status (*strange)(void *ctx, const struct esp_image *image,
                                const struct esp_item *now);

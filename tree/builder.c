@@ -24,12 +24,18 @@ struct pending {
     bool same_parent; /* as the row before: rows often come sibling after sibling */
 };
 
+/* A further parent of a node, from a later row (several_parents). */
+struct further {
+    esp_node child, parent;
+    uint32_t line;
+};
+
 struct esp_forest_builder {
     const struct esp_alloc *alloc;
     char source[256];
     const char *(*locate)(void *ctx, uint64_t *line); /* see struct esp_forest_options */
     void *locate_ctx;
-    bool own_id_is_root;
+    bool own_id_is_root, several_parents;
     uint64_t memory_limit;
 
     struct text_chunks chunks;
@@ -41,7 +47,9 @@ struct esp_forest_builder {
     esp_node *parent;
     esp_node *order;  /* nodes in the order their records came */
     uint32_t arrived; /* records so far */
-    uint32_t text_cap, parent_cap, order_cap;
+    struct further *further;
+    uint32_t further_count;
+    uint32_t text_cap, parent_cap, order_cap, further_cap;
     uint64_t id_bytes, data_bytes; /* of these records */
     uint32_t id_len_max, data_size_max;
     bool id_has[256];
@@ -102,6 +110,7 @@ enum esp_status esp_forest_builder_new(const struct esp_alloc *alloc,
         b->locate = options->locate;
         b->locate_ctx = options->locate_ctx;
         b->own_id_is_root = options->own_id_is_root;
+        b->several_parents = options->several_parents;
         b->memory_limit = options->memory_limit;
     }
     if (id_table_init(&b->ids, alloc, 0) != ESP_OK) {
@@ -129,6 +138,7 @@ void esp_forest_builder_free(struct esp_forest_builder *b) {
     free_array(b->alloc, b->text, b->text_cap, sizeof *b->text);
     free_array(b->alloc, b->parent, b->parent_cap, sizeof *b->parent);
     free_array(b->alloc, b->order, b->order_cap, sizeof *b->order);
+    free_array(b->alloc, b->further, b->further_cap, sizeof *b->further);
     esp_buf_fini(&b->parent_bytes);
     esp_release(b->alloc, b, sizeof *b);
 }
@@ -148,7 +158,8 @@ static enum esp_status check_limit(const struct esp_forest_builder *b, uint64_t 
 static uint64_t bytes_in_use(const struct esp_forest_builder *b) {
     return b->chunks.bytes + b->placeholders.bytes + id_table_bytes(&b->ids) +
            (uint64_t)b->text_cap * sizeof *b->text + (uint64_t)b->parent_cap * sizeof *b->parent +
-           (uint64_t)b->order_cap * sizeof *b->order;
+           (uint64_t)b->order_cap * sizeof *b->order +
+           (uint64_t)b->further_cap * sizeof *b->further;
 }
 
 static bool resize_array(const struct esp_alloc *alloc, void **array, size_t size, uint32_t *cap,
@@ -244,6 +255,48 @@ static enum esp_status intern_parent(struct esp_forest_builder *b, const struct 
     return new_node(b, text, row->parent_tag, out, err);
 }
 
+static enum esp_status fail_twice(const struct esp_forest_builder *b, struct esp_str id,
+                                  uint64_t line, struct esp_error *err) {
+    char where[280];
+    say_where(b, line, where, sizeof where);
+    return esp_fail(err, ESP_ERR_DUPLICATE,
+                    "the id '%.*s' occurs a second time%s; ids must be unique", ESP_FMT(shown(id)),
+                    where);
+}
+
+/* A row of a node that is there.  Its payload, if any, must be the first row's. */
+static enum esp_status add_further(struct esp_forest_builder *b, const struct pending *row,
+                                   esp_node v, struct esp_error *err) {
+    const struct esp_node_text *first = text_of(b, v), *text = row->text;
+    struct esp_str id = id_of(b, v);
+    struct esp_str data = {text->bytes + text->id_len, text->data_len};
+    struct esp_str known = {first->bytes + first->id_len, first->data_len};
+    esp_node parent;
+    if (!b->several_parents || row->parent_len == 0) {
+        return fail_twice(b, id, first->line, err);
+    }
+    if (data.len && !esp_str_eq(data, known)) {
+        char where[280];
+        say_where(b, first->line, where, sizeof where);
+        return esp_fail(err, ESP_ERR_DUPLICATE,
+                        "the id '%.*s' occurs a second time with other attributes%s: a row for a "
+                        "further parent has the same ones, or none",
+                        ESP_FMT(shown(id)), where);
+    }
+    enum esp_status status = intern_parent(b, row, &parent, err);
+    if (status == ESP_OK) {
+        b->last_parent = parent;
+        status = grow_array(b, (void **)&b->further, sizeof *b->further, &b->further_cap,
+                            b->further_count, err);
+    }
+    if (status == ESP_OK) {
+        b->further[b->further_count++] = (struct further){v, parent, text->line};
+        b->id_bytes -= text->id_len; /* it was counted as a node */
+        b->data_bytes -= text->data_size;
+    }
+    return status;
+}
+
 static enum esp_status intern(struct esp_forest_builder *b, const struct pending *row,
                               struct esp_error *err) {
     struct esp_str id = {row->text->bytes, row->text->id_len};
@@ -254,11 +307,7 @@ static enum esp_status intern(struct esp_forest_builder *b, const struct pending
     } else if (text_of(b, v)->data_len == PLACEHOLDER) {
         b->text[v] = (char *)row->text;
     } else {
-        char where[280];
-        say_where(b, text_of(b, v)->line, where, sizeof where);
-        esp_fail(err, ESP_ERR_DUPLICATE, "the id '%.*s' occurs a second time%s; ids must be unique",
-                 ESP_FMT(shown(id)), where);
-        status = ESP_ERR_DUPLICATE;
+        return add_further(b, row, v, err);
     }
     if (status == ESP_OK && row->parent_len) {
         esp_node parent;
@@ -415,13 +464,19 @@ static enum esp_status check_orphans(const struct esp_forest_builder *b, struct 
     if (b->arrived == b->count) {
         return ESP_OK; /* no placeholder is left */
     }
-    esp_node first = ESP_NODE_NONE;
-    uint32_t orphans = 0;
-    for (uint32_t i = 0; i < b->arrived; i++) {
-        esp_node v = b->order[i], p = b->parent[v];
+    esp_node first = ESP_NODE_NONE, missing = ESP_NODE_NONE;
+    uint32_t orphans = 0, line = 0;
+    for (uint32_t i = 0; i < b->arrived + b->further_count; i++) {
+        bool further = i >= b->arrived;
+        esp_node v = further ? b->further[i - b->arrived].child : b->order[i];
+        esp_node p = further ? b->further[i - b->arrived].parent : b->parent[v];
         if (p != ESP_NODE_NONE && text_of(b, p)->data_len == PLACEHOLDER) {
             orphans++;
-            first = first == ESP_NODE_NONE ? v : first;
+            if (first == ESP_NODE_NONE) {
+                first = v;
+                missing = p;
+                line = further ? b->further[i - b->arrived].line : text_of(b, v)->line;
+            }
         }
     }
     char more[64] = "";
@@ -429,8 +484,8 @@ static enum esp_status check_orphans(const struct esp_forest_builder *b, struct 
         snprintf(more, sizeof more, "; %u more rows name a missing parent", orphans - 1);
     }
     esp_fail(err, ESP_ERR_ORPHAN, "the parent '%.*s' of '%.*s' is not in the input%s",
-             ESP_FMT(shown(id_of(b, b->parent[first]))), ESP_FMT(shown(id_of(b, first))), more);
-    return fail_at(b, err, ESP_ERR_ORPHAN, text_of(b, first)->line);
+             ESP_FMT(shown(id_of(b, missing))), ESP_FMT(shown(id_of(b, first))), more);
+    return fail_at(b, err, ESP_ERR_ORPHAN, line);
 }
 
 /* `inside` is a node that no root leads to; its ancestors lead into a cycle. */
@@ -545,6 +600,38 @@ static enum esp_status check_rows(struct esp_forest_builder *b, struct esp_error
     return check_orphans(b, err);
 }
 
+/* Further parents become links between nodes as the forest numbers them. */
+static enum esp_status fill_links(const struct esp_forest_builder *b, const struct numbering *n,
+                                  struct esp_forest *f, struct esp_error *err) {
+    if (b->further_count == 0) {
+        return ESP_OK;
+    }
+    esp_node *position = esp_big_alloc(b->alloc, n->count * sizeof *position);
+    struct esp_link *link = esp_arena_calloc(&f->owner->links, b->further_count, sizeof *link);
+    enum esp_status status = position && link ? ESP_OK : esp_fail_nomem(err);
+    for (uint32_t at = 0; status == ESP_OK && at < n->count; at++) {
+        position[n->level[at]] = n->position[at];
+    }
+    for (uint32_t i = 0; status == ESP_OK && i < b->further_count; i++) {
+        link[i].child = position[b->further[i].child];
+        link[i].parent = position[b->further[i].parent];
+        link[i].line = b->further[i].line;
+        link[i].number = i;
+    }
+    if (position) {
+        esp_big_free(b->alloc, position, n->count * sizeof *position);
+    }
+    if (status == ESP_OK) {
+        struct esp_error inner = ESP_ERROR_INIT;
+        status = forest_set_links(f, link, b->further_count, &inner);
+        if (status != ESP_OK) {
+            esp_fail(err, status, "%s", inner.message);
+            status = fail_at(b, err, status, inner.line);
+        }
+    }
+    return status;
+}
+
 static enum esp_status freeze(struct esp_forest_builder *b, struct numbering *n,
                               struct esp_forest *f, struct esp_error *err) {
     enum esp_status status = check_rows(b, err);
@@ -573,7 +660,7 @@ static enum esp_status freeze(struct esp_forest_builder *b, struct numbering *n,
     }
     fill_forest(b, n, f);
     forest_adopt(f, n->count, n->root_count, &b->chunks, &b->names);
-    return ESP_OK;
+    return fill_links(b, n, f, err);
 }
 
 enum esp_status esp_forest_freeze(struct esp_forest_builder *b, struct esp_forest **out,

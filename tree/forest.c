@@ -52,6 +52,7 @@ struct esp_forest *forest_new(const struct esp_alloc *alloc) {
     if (f) {
         f->owner = (void *)(f + 1);
         f->owner->alloc = alloc;
+        esp_arena_init(&f->owner->links, alloc, SIZE_MAX);
     }
     return f;
 }
@@ -90,6 +91,7 @@ void esp_forest_free(struct esp_forest *f) {
     esp_big_free(o->alloc, (void *)o->text, o->count * sizeof *o->text);
     text_chunks_free(&o->chunks, o->alloc);
     esp_arena_fini(&o->names.arena);
+    esp_arena_fini(&o->links);
     esp_release(o->alloc, f, sizeof *f + sizeof *f->owner);
 }
 

@@ -26,6 +26,17 @@ struct esp_data {
     uint32_t size;    /* bytes DynamoDB charges for them: names plus values */
 };
 
+/* An edge beside the tree's own: a further parent, or an edge of another type.  Only layouts with
+ * several_parents take a forest that has any.  Texts are the forest's. */
+struct esp_link {
+    esp_node child, parent; /* it leads from one to the other */
+    struct esp_str type;    /* "GOALMEMBERSHIP"; len 0: `parent` is a further parent of `child` */
+    struct esp_str weight;  /* "500-LEAD"; len 0: none given */
+    struct esp_data data;   /* the edge's own attributes */
+    uint32_t line;          /* of its source, saturating; 0 = unknown */
+    uint32_t number;        /* in the order they were added */
+};
+
 struct esp_forest {
     uint32_t count;
     uint32_t root_count;
@@ -40,6 +51,9 @@ struct esp_forest {
     const uint32_t *depth;
     /* Where each node's text lies: use the accessors below. */
     const char *const *text;
+    const struct esp_link *link; /* by child, type and parent */
+    const uint32_t *link_in;     /* positions of them, by parent and number */
+    uint32_t link_count;
     struct esp_forest_owner *owner;
 };
 
@@ -80,6 +94,28 @@ static inline bool esp_forest_is_below(const struct esp_forest *f, esp_node v, e
 /* The root of v's tree; walks up: O(depth). */
 esp_node esp_forest_root(const struct esp_forest *f, esp_node v);
 
+/* The links that leave v: link[first .. first + n). */
+uint32_t esp_forest_links_from(const struct esp_forest *f, esp_node v, uint32_t *first);
+/* Those that lead to v: link[link_in[first]] .. link[link_in[first + n - 1]]. */
+uint32_t esp_forest_links_to(const struct esp_forest *f, esp_node v, uint32_t *first);
+
+/* A link to be added, by ids.  Everything is borrowed for the duration of the call. */
+struct esp_link_row {
+    struct esp_str child, parent, type, weight; /* as in struct esp_link */
+    struct esp_data data;
+    uint64_t line; /* 0 = unknown */
+};
+/* Add links to a forest that nobody else uses yet.  ERR_ORPHAN: no such node, ERR_DUPLICATE: the
+ * same edge twice, or a further parent that is the tree's, ERR_CYCLE; each with `source` (may be
+ * NULL) and line, and nothing is added then. */
+enum esp_status esp_forest_add_links(struct esp_forest *f, const struct esp_link_row *rows,
+                                     size_t count, const char *source,
+                                     struct esp_error *err) ESP_MUST_CHECK;
+/* Would a node be its own ancestor over the tree, further parents and links of `type`?
+ * ERR_CYCLE with all ids of the cycle, as many as fit, and the line of one of its links. */
+enum esp_status esp_forest_check_links(const struct esp_forest *f, struct esp_str type,
+                                       struct esp_error *err) ESP_MUST_CHECK;
+
 void esp_forest_free(struct esp_forest *forest); /* NULL is fine */
 
 /* Look-up by id, built on demand (12 to 23 bytes a node), immutable after that. */
@@ -115,6 +151,8 @@ struct esp_forest_options {
     const char *(*locate)(void *ctx, uint64_t *line);
     void *locate_ctx;
     bool own_id_is_root;   /* parent id == id means root; else that is an error */
+    bool several_parents;  /* an id in further rows, with other parents: they become links.  Such a
+                              row has the first one's payload, or none */
     uint64_t memory_limit; /* bytes; 0 = none */
 };
 
@@ -132,8 +170,8 @@ enum esp_status esp_forest_builder_add(struct esp_forest_builder *builder,
                                        struct esp_error *err) ESP_MUST_CHECK;
 /* Check and number.  The builder is given: freed whatever the outcome.
  * ERR_ORPHAN (file, line, id, missing parent; how many more), ERR_CYCLE (all ids of
- * the cycle, as many as fit), ERR_DUPLICATE, ERR_LIMIT, ERR_NOMEM; an empty input is
- * ERR_INPUT.  No recursion: any depth works. */
+ * the cycle, as many as fit; over further parents too), ERR_DUPLICATE, ERR_LIMIT, ERR_NOMEM; an
+ * empty input is ERR_INPUT.  No recursion: any depth works. */
 enum esp_status esp_forest_freeze(struct esp_forest_builder *builder, struct esp_forest **out,
                                   struct esp_error *err) ESP_MUST_CHECK;
 

@@ -35,7 +35,12 @@ struct esp_forest_owner {
     esp_node *parent;
     uint32_t *size, *depth;
     const char **text;
+    struct esp_arena links; /* struct esp_link, their positions and texts */
 };
+
+/* Publish links: put in order, checked for duplicates and cycles; in `owner->links` already. */
+enum esp_status forest_set_links(struct esp_forest *f, struct esp_link *link, uint32_t count,
+                                 struct esp_error *err);
 
 struct esp_forest *
 forest_new(const struct esp_alloc *alloc); /* empty, with an owner; NULL: no memory */

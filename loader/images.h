@@ -95,6 +95,7 @@ struct esp_images_run {
      * `strange` and left alone.  For repairs, where nobody knows how far somebody came.
      * Not set: such an item is ERR_CONFLICT. */
     bool idempotent;
+    bool look_only;   /* with idempotent: write nothing, `written` counts what would be */
     bool only_done;   /* pass over images that are UNTOUCHED: take back one's own writes only */
     bool transaction; /* all in one, at most 100; the basis is checked in it, or after it if it
                          does not fit; stages do not matter then */

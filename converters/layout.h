@@ -135,6 +135,11 @@ struct esp_layout_ops {
      * all. */
     enum esp_relation (*relation)(const struct esp_layout *l, const struct esp_item *item,
                                   struct esp_node_view *out);
+    /* For layouts that keep the payload in further items too (view is false): id and data of *out,
+     * and in order how far the copy is from the node's own item.  Repairs bring a node back whose
+     * own item is gone.  Strings are borrowed from the item.  NULL: there are no copies. */
+    bool (*copy)(const struct esp_layout *l, const struct esp_item *item,
+                 struct esp_node_view *out);
 
     /* --- bulk conversion: pure, no I/O, safe in parallel over disjoint ranges --- */
 

@@ -160,6 +160,16 @@ static enum esp_relation relation(const struct esp_layout *l, const struct esp_i
                : ESP_RELATION_NONE;
 }
 
+static bool copy(const struct esp_layout *l, const struct esp_item *item,
+                 struct esp_node_view *out) {
+    (void)l;
+    *out = (struct esp_node_view){.id = esp_item_text(item, ID),
+                                  .depth = -1,
+                                  .order = esp_item_number(item, DISTANCE, -1),
+                                  .data = item->data};
+    return out->id.ptr && out->order > 0;
+}
+
 /* --- reads ------------------------------------------------------------------------ */
 
 /* Rows of a query on one ancestor, passed on as nodes with what is known of them. */
@@ -1002,6 +1012,7 @@ const struct esp_layout_ops esp_layout_replica = {
     .parent_attr = -1,
     .view = view,
     .relation = relation,
+    .copy = copy,
     .item_count = item_count,
     .validate = esp_validate_items,
     .emit = emit,

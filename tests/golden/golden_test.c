@@ -8,91 +8,34 @@
  *
  * ESP_GOLDEN_REWRITE=1 writes the files anew; the difference is then for review.
  */
-#include "importers/importer.h"
 #include "stores/undo.h"
-#include "tests/conformance/suite.h"
+#include "tests/golden/golden_lines.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct esp_forest *import(const char *path) {
-    struct esp_source_options options = {.from = NULL};
-    struct esp_error err = ESP_ERROR_INIT;
-    struct esp_forest *forest;
-    assert_ok(esp_import_files(&path, 1, &options, &esp_alloc_libc, &forest, NULL, NULL, &err),
-              &err);
-    return forest;
-}
-
-/* --- lines ------------------------------------------------------------------------ */
-
-struct lines {
-    const struct esp_schema *schema;
-    char *line[256];
-    size_t count;
-};
-
-static void add_line(struct lines *lines, struct esp_buf *text) {
-    assert_true(lines->count < sizeof lines->line / sizeof lines->line[0]);
-    lines->line[lines->count] = strdup(esp_buf_cstr(text));
-    assert_non_null(lines->line[lines->count++]);
-}
-
-static enum esp_status add_item(void *ctx, const struct esp_item *item) {
-    struct lines *lines = ctx;
-    struct esp_buf text;
-    esp_buf_init(&text, &esp_alloc_libc, 1 << 16);
-    esp_buf_put_char(&text, '{');
-    esp_item_put_json(&text, lines->schema, item);
-    esp_buf_put_char(&text, '}');
-    add_line(lines, &text);
-    esp_buf_fini(&text);
-    return ESP_OK;
-}
-
-static int by_text(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void compare_lines(struct lines *lines, const char *path) {
-    struct esp_buf text;
-    esp_buf_init(&text, &esp_alloc_libc, 1 << 20);
-    for (size_t i = 0; i < lines->count; i++) {
-        esp_buf_printf(&text, "%s\n", lines->line[i]);
-        free(lines->line[i]);
-    }
-    assert_false(text.failed);
-    if (getenv("ESP_GOLDEN_REWRITE")) {
-        esp_test_write_file(path, text.ptr, text.len);
-    }
-    char *golden = esp_test_read_file(path, NULL);
-    assert_string_equal(golden, esp_buf_cstr(&text));
-    free(golden);
-    esp_buf_fini(&text);
-}
-
 static void compare_items(const struct esp_layout *layout, const struct esp_forest *forest,
                           const char *path) {
-    struct lines lines = {.schema = &layout->schema};
+    struct golden_lines lines = {.schema = &layout->schema};
     struct esp_arena scratch;
     esp_arena_init(&scratch, &esp_alloc_libc, SIZE_MAX);
     assert_int_equal(
-        layout->ops->emit(layout, forest, 0, forest->count, &scratch, add_item, &lines), ESP_OK);
-    qsort(lines.line, lines.count, sizeof lines.line[0], by_text);
-    compare_lines(&lines, path);
+        layout->ops->emit(layout, forest, 0, forest->count, &scratch, golden_add_item, &lines),
+        ESP_OK);
+    qsort(lines.line, lines.count, sizeof lines.line[0], golden_by_text);
+    golden_compare(&lines, path);
     esp_arena_fini(&scratch);
 }
 
 static void layout_init(struct esp_layout *layout, const struct esp_layout_ops *ops) {
-    struct esp_error err = ESP_ERROR_INIT;
-    assert_ok(esp_layout_init(layout, ops, NULL, &err), &err);
+    golden_layout(layout, ops->name, NULL, 0);
 }
 
 /* --- items ------------------------------------------------------------------------ */
 
 static void items_of_the_drives(void **state) {
     (void)state;
-    struct esp_forest *forest = import("datasets/drives.csv");
+    struct esp_forest *forest = golden_import("datasets/drives.csv");
     for (size_t i = 0; esp_layouts[i]; i++) {
         struct esp_layout layout;
         char path[128];
@@ -116,7 +59,7 @@ static void the_first_replica_row_is_right(void **state) {
 /* root 1..12, electronics 2..9, computers 3..6, laptops 4..5, phones 7..8, clothing 10..11 */
 static void numbers_of_the_categories(void **state) {
     (void)state;
-    struct esp_forest *forest = import("tests/golden/categories/categories.csv");
+    struct esp_forest *forest = golden_import("datasets/seeds/numbered.csv");
     struct esp_layout layout;
     layout_init(&layout, esp_layout_find("nested-set"));
     compare_items(&layout, forest, "tests/golden/categories/nested-set.jsonl");
@@ -153,43 +96,43 @@ static const struct question {
 };
 
 static enum esp_status add_node(void *ctx, const struct esp_node_view *node) {
-    struct lines *lines = ctx;
+    struct golden_lines *lines = ctx;
     struct esp_buf text;
     esp_buf_init(&text, &esp_alloc_libc, 1 << 16);
     esp_buf_printf(&text, "  %.*s {", ESP_FMT(node->id));
     esp_buf_put(&text, node->data.text, node->data.len);
     esp_buf_put_char(&text, '}');
-    add_line(lines, &text);
+    golden_add(lines, &text);
     esp_buf_fini(&text);
     return ESP_OK;
 }
 
-static void ask(struct suite_table *t, const struct question *q, struct lines *lines) {
+static void ask(struct suite_table *t, const struct question *q, struct golden_lines *lines) {
     struct esp_args args = {
         .at.id = esp_str_from(q->at), .to.id = esp_str_from(q->to), .lo = q->lo, .hi = q->hi};
     struct esp_buf text;
     esp_buf_init(&text, &esp_alloc_libc, 1 << 16);
     esp_buf_printf(&text, "%s", q->text);
-    add_line(lines, &text);
+    golden_add(lines, &text);
     esp_buf_fini(&text);
     size_t first = lines->count;
     esp_arena_reset(&t->scratch);
     assert_ok(esp_operate(&t->access, q->op, &args, add_node, lines), &t->err);
     if (q->op != ESP_OP_ANCESTORS) { /* the only order that every layout keeps */
-        qsort(lines->line + first, lines->count - first, sizeof lines->line[0], by_text);
+        qsort(lines->line + first, lines->count - first, sizeof lines->line[0], golden_by_text);
     }
 }
 
 /* One file for all layouts: they answer alike. */
 static void answers_of_the_drives(void **state) {
     (void)state;
-    struct esp_forest *forest = import("datasets/drives.csv");
+    struct esp_forest *forest = golden_import("datasets/drives.csv");
     struct esp_error err = ESP_ERROR_INIT;
     struct esp_store *store;
     assert_ok(esp_store_open("memory:", NULL, &esp_clock_system, &esp_alloc_libc, &store, &err),
               &err);
     for (size_t i = 0; esp_layouts[i]; i++) {
-        struct lines lines = {.count = 0};
+        struct golden_lines lines = {.count = 0};
         struct suite_table t;
         struct esp_layout layout;
         layout_init(&layout, esp_layouts[i]);
@@ -197,7 +140,7 @@ static void answers_of_the_drives(void **state) {
         for (size_t k = 0; k < sizeof questions / sizeof questions[0]; k++) {
             ask(&t, &questions[k], &lines);
         }
-        compare_lines(&lines, "tests/golden/drives/answers.txt");
+        golden_compare(&lines, "tests/golden/drives/answers.txt");
         suite_table_close(&t);
     }
     esp_store_close(store);
@@ -230,7 +173,7 @@ static enum esp_status ignore_node(void *ctx, const struct esp_node_view *node) 
 }
 
 static void add_cost(struct suite_table *t, enum esp_op op, const struct esp_args *args,
-                     const char *by, struct lines *lines) {
+                     const char *by, struct golden_lines *lines) {
     struct esp_usage *usage = &t->session->usage;
     struct esp_buf text;
     esp_buf_init(&text, &esp_alloc_libc, 1 << 16);
@@ -243,13 +186,13 @@ static void add_cost(struct suite_table *t, enum esp_op op, const struct esp_arg
                    (unsigned long long)usage->items_read, (unsigned long long)usage->items_returned,
                    (unsigned long long)usage->items_written, esp_units_total(&usage->read),
                    esp_units_total(&usage->write));
-    add_line(lines, &text);
+    golden_add(lines, &text);
     esp_buf_fini(&text);
     assert_ok(esp_undo_rollback(t->session, &t->err), &t->err);
 }
 
 static void costs_of(struct esp_store *store, const struct esp_layout_ops *ops,
-                     const struct esp_forest *forest, struct lines *lines) {
+                     const struct esp_forest *forest, struct golden_lines *lines) {
     static const char *const names[3] = {"V", "IV", "D"};
     struct suite_table t;
     struct esp_layout layout;
@@ -282,8 +225,8 @@ static void costs_of(struct esp_store *store, const struct esp_layout_ops *ops,
 
 static void costs_of_the_drives(void **state) {
     (void)state;
-    struct esp_forest *forest = import("datasets/drives.csv");
-    struct lines lines = {.count = 0};
+    struct esp_forest *forest = golden_import("datasets/drives.csv");
+    struct golden_lines lines = {.count = 0};
     struct esp_error err = ESP_ERROR_INIT;
     struct esp_store *store;
     assert_ok(esp_store_open("memory:", NULL, &esp_clock_system, &esp_alloc_libc, &store, &err),
@@ -294,7 +237,7 @@ static void costs_of_the_drives(void **state) {
     for (size_t i = 0; esp_layouts[i]; i++) {
         costs_of(store, esp_layouts[i], forest, &lines);
     }
-    compare_lines(&lines, "tests/golden/drives/costs.txt");
+    golden_compare(&lines, "tests/golden/drives/costs.txt");
     esp_store_close(store);
     esp_forest_free(forest);
 }

@@ -3,43 +3,8 @@
  * They run through esp_operate, so a better native plan of a part is used where there is one.
  */
 #include "converters/access.h"
-
-/* Nodes of an answer, copied into the scratch arena. */
-struct answer {
-    struct esp_arena *arena;
-    struct esp_node_view *node;
-    uint32_t count, cap;
-    bool keep_data;
-};
-
-static enum esp_status collect(void *ctx, const struct esp_node_view *node) {
-    struct answer *answer = ctx;
-    struct esp_node_view *grown =
-        esp_arena_grow(answer->arena, answer->node, &answer->cap, answer->count + 1, sizeof *grown);
-    if (!grown) {
-        return ESP_ERR_NOMEM;
-    }
-    answer->node = grown;
-    struct esp_node_view copy = *node;
-    struct esp_str data = {node->data.text, answer->keep_data ? node->data.len : 0};
-    copy.id = esp_arena_dup(answer->arena, node->id);
-    if (node->parent_id.ptr) {
-        copy.parent_id = esp_arena_dup(answer->arena, node->parent_id);
-    }
-    data = esp_arena_dup(answer->arena, data);
-    copy.data = (struct esp_data){data.ptr, (uint32_t)data.len, node->data.size};
-    grown[answer->count++] = copy;
-    return copy.id.ptr && data.ptr && (!node->parent_id.ptr || copy.parent_id.ptr) ? ESP_OK
-                                                                                   : ESP_ERR_NOMEM;
-}
-
-static enum esp_status collect_op(struct esp_access *a, enum esp_op op,
-                                  const struct esp_locator *at, bool keep_data,
-                                  struct answer *out) {
-    struct esp_args args = {.at = *at};
-    *out = (struct answer){.arena = a->scratch, .keep_data = keep_data};
-    return esp_operate(a, op, &args, collect, out);
-}
+#include "converters/answer.h"
+#include "converters/graft.h"
 
 /* Passes on all but one node. */
 struct all_but {
@@ -55,9 +20,9 @@ static enum esp_status pass_others(void *ctx, const struct esp_node_view *node) 
 
 static enum esp_status siblings(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                                 void *ctx) {
-    struct answer parent;
+    struct esp_answer parent;
     struct all_but others = {args->at.id, fn, ctx};
-    enum esp_status status = collect_op(a, ESP_OP_PARENT, &args->at, false, &parent);
+    enum esp_status status = esp_answer_read(a, ESP_OP_PARENT, &args->at, true, &parent);
     if (status != ESP_OK || parent.count == 0) {
         return status;
     }
@@ -80,10 +45,10 @@ static enum esp_status tree(struct esp_access *a, const struct esp_args *args, e
 /* Descendants that are nobody's parent.  Needs answers that carry the parent. */
 static enum esp_status leaves(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                               void *ctx) {
-    struct answer all;
+    struct esp_answer all;
     struct esp_idmap parents;
     uint32_t number;
-    enum esp_status status = collect_op(a, ESP_OP_DESCENDANTS, &args->at, true, &all);
+    enum esp_status status = esp_answer_read(a, ESP_OP_DESCENDANTS, &args->at, false, &all);
     esp_idmap_init(&parents, a->scratch);
     for (uint32_t i = 0; status == ESP_OK && i < all.count; i++) {
         status = all.node[i].parent_id.ptr
@@ -117,8 +82,8 @@ static enum esp_status count(struct esp_access *a, const struct esp_args *args, 
 static enum esp_status is_descendant(struct esp_access *a, const struct esp_args *args,
                                      esp_node_fn *fn, void *ctx) {
     (void)fn, (void)ctx;
-    struct answer above;
-    enum esp_status status = collect_op(a, ESP_OP_ANCESTORS, &args->at, false, &above);
+    struct esp_answer above;
+    enum esp_status status = esp_answer_read(a, ESP_OP_ANCESTORS, &args->at, true, &above);
     a->value = 0;
     for (uint32_t i = 0; status == ESP_OK && i < above.count; i++) {
         a->value |= esp_str_eq(above.node[i].id, args->to.id);
@@ -130,14 +95,14 @@ static enum esp_status is_descendant(struct esp_access *a, const struct esp_args
 /* Both ways down, node by node from the root, as far as they are the same. */
 static enum esp_status lca(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                            void *ctx) {
-    struct answer one, other;
+    struct esp_answer one, other;
     if (esp_str_eq(args->at.id, args->to.id)) {
         struct esp_args self = {.at = args->at};
         return esp_operate(a, ESP_OP_NODE, &self, fn, ctx);
     }
-    enum esp_status status = collect_op(a, ESP_OP_ANCESTORS, &args->at, true, &one);
+    enum esp_status status = esp_answer_read(a, ESP_OP_ANCESTORS, &args->at, false, &one);
     if (status == ESP_OK) {
-        status = collect_op(a, ESP_OP_ANCESTORS, &args->to, true, &other);
+        status = esp_answer_read(a, ESP_OP_ANCESTORS, &args->to, false, &other);
     }
     if (status != ESP_OK) {
         return status;
@@ -154,6 +119,12 @@ static enum esp_status lca(struct esp_access *a, const struct esp_args *args, es
     return lowest ? fn(ctx, lowest) : ESP_OK; /* none: they are in different trees */
 }
 
+static enum esp_status root_add(void *sink, const struct esp_item *item) {
+    const struct esp_node_sink *s = sink;
+    return esp_item_reserved(&s->access->layout->schema, item) ? ESP_OK
+                                                               : esp_node_sink_add(sink, item);
+}
+
 /* A scan of the table, filtered to what has no parent. */
 static enum esp_status roots(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                              void *ctx) {
@@ -168,11 +139,11 @@ static enum esp_status roots(struct esp_access *a, const struct esp_args *args, 
     struct esp_scan scan = {
         .index = ESP_PRIMARY, .filter = &filter, .filter_count = 1, .consistent = a->consistent};
     struct esp_node_sink sink = {.access = a, .fn = fn, .ctx = ctx};
-    return esp_session_scan(a->session, &scan, esp_node_sink_add, &sink, a->err);
+    return esp_session_scan(a->session, &scan, root_add, &sink, a->err);
 }
 
 esp_op_fn *const esp_derived[ESP_OP_COUNT_ALL] = {
     [ESP_OP_SIBLINGS] = siblings, [ESP_OP_LEVEL] = level, [ESP_OP_TREE] = tree,
     [ESP_OP_LEAVES] = leaves,     [ESP_OP_COUNT] = count, [ESP_OP_IS_DESCENDANT] = is_descendant,
-    [ESP_OP_LCA] = lca,           [ESP_OP_ROOTS] = roots,
+    [ESP_OP_LCA] = lca,           [ESP_OP_ROOTS] = roots, [ESP_OP_INSERT_SUBTREE] = esp_graft,
 };

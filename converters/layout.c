@@ -211,8 +211,15 @@ enum esp_status esp_layout_init(struct esp_layout *layout, const struct esp_layo
 
 /* --- operations ---------------------------------------------------------------- */
 
+static esp_op_fn *plan_of(const struct esp_layout *layout, enum esp_op op) {
+    if (layout->ops->op[op]) {
+        return layout->ops->op[op];
+    }
+    return op == ESP_OP_INSERT_SUBTREE && layout->ops->ordered ? NULL : esp_derived[op];
+}
+
 bool esp_layout_has(const struct esp_layout *layout, enum esp_op op) {
-    return layout->ops->op[op] || esp_derived[op];
+    return plan_of(layout, op) != NULL;
 }
 
 enum esp_plan esp_layout_plan(const struct esp_layout *layout, enum esp_op op) {
@@ -221,7 +228,7 @@ enum esp_plan esp_layout_plan(const struct esp_layout *layout, enum esp_op op) {
 
 enum esp_status esp_operate(struct esp_access *a, enum esp_op op, const struct esp_args *args,
                             esp_node_fn *fn, void *ctx) {
-    esp_op_fn *plan = a->layout->ops->op[op] ? a->layout->ops->op[op] : esp_derived[op];
+    esp_op_fn *plan = plan_of(a->layout, op);
     if (!plan) {
         return esp_fail(a->err, ESP_ERR_UNSUPPORTED, "the layout %s has no operation '%s'",
                         a->layout->ops->name, esp_op_info[op].name);

@@ -111,11 +111,13 @@ struct esp_finding {
 typedef enum esp_status esp_finding_fn(void *ctx, const struct esp_finding *finding);
 
 struct esp_layout_ops {
-    const char *name;                 /* "nested-set" */
-    const char *family;               /* "path", "replica", "nested set", "adjacency" */
-    const char *summary;              /* one line */
-    bool ordered;                     /* answers keep sibling order */
-    bool several_parents;             /* takes a forest with links (graph) */
+    const char *name;     /* "nested-set" */
+    const char *family;   /* "path", "replica", "nested set", "adjacency" */
+    const char *summary;  /* one line */
+    bool ordered;         /* answers keep sibling order */
+    bool several_parents; /* takes a forest with links (graph) */
+    bool key_is_place;    /* a node's key says where it is: its id alone does not give the key, and
+                             a new node's key may be free although there is a node of that id */
     struct esp_schema schema;         /* with default names */
     const struct esp_option *options; /* for --set KEY=VALUE; offsets into esp_layout_settings */
 
@@ -224,7 +226,8 @@ bool esp_layout_view(const struct esp_layout *layout, const struct esp_item *ite
                      struct esp_id_room *room, struct esp_node_view *out);
 
 enum esp_plan { ESP_PLAN_NATIVE, ESP_PLAN_DERIVED };
-/* Has the layout the operation, natively or derived? */
+/* Has the layout the operation, natively or derived?  insert-subtree has no derived plan where
+ * siblings are ordered: it cannot tell where the new nodes come. */
 bool esp_layout_has(const struct esp_layout *layout, enum esp_op op);
 enum esp_plan esp_layout_plan(const struct esp_layout *layout, enum esp_op op);
 /* Native plan if the layout has one, else the derived one. */

@@ -1,10 +1,15 @@
 #include "converters/check.h"
 
+/* Requests that a check has in flight where they wait for a network. */
+enum { SEGMENTS = 8 };
+
 void esp_check_init(struct esp_check *check, struct esp_access *a, size_t record_size,
                     esp_finding_fn *fn, void *ctx) {
     *check = (struct esp_check){
         .access = a, .record_size = record_size, .fn = fn, .ctx = ctx, .record = NULL};
-    esp_arena_init(&check->arena, a->session->table->store->alloc, SIZE_MAX);
+    const struct esp_session *session = a->session;
+    esp_arena_init(&check->arena, session->memory ? session->memory : session->table->store->alloc,
+                   SIZE_MAX);
     esp_idmap_init(&check->ids, &check->arena);
 }
 
@@ -43,7 +48,9 @@ enum esp_status esp_check_scan(struct esp_check *check, esp_item_fn *fn) {
     struct esp_access *a = check->access;
     struct esp_scan scan = {.index = ESP_PRIMARY, .consistent = a->consistent};
     struct nodes_only only = {check, fn};
-    return esp_session_scan(a->session, &scan, pass_node, &only, a->err);
+    bool remote = a->session->table->store->ops->flags & ESP_STORE_REMOTE;
+    return esp_session_scan_many(a->session, &scan, remote ? SEGMENTS : 1, pass_node, &only,
+                                 a->err);
 }
 
 enum esp_status esp_check_report(struct esp_check *check, const char *name, uint32_t id,

@@ -3,7 +3,8 @@
 /*
  * What the layouts' checks share: one scan of the table, a record for each id that occurs in
  * it, findings.  Memory: the record, the id and about 32 bytes for each id, nothing else, in
- * an arena that ends with the check.
+ * an arena that ends with the check; it comes from the session's `memory`, so that a check of a
+ * table of any size can be given a limit.
  */
 #include "converters/access.h"
 
@@ -25,7 +26,8 @@ enum esp_status esp_check_number(struct esp_check *check, struct esp_str id, uin
 static inline void *esp_check_record(const struct esp_check *check, uint32_t number) {
     return check->record + number * check->record_size; /* moves when ids are added */
 }
-/* Pass every item of the table to `fn` with the check as its ctx. */
+/* Pass every item of the table that is a node's to `fn` with the check as its ctx.  Items of one
+ * partition key come in order, those of others in any order and between them. */
 enum esp_status esp_check_scan(struct esp_check *check, esp_item_fn *fn);
 /* `id` and `other` are numbers; other == ESP_IDMAP_NONE: no other node is concerned. */
 enum esp_status esp_check_report(struct esp_check *check, const char *name, uint32_t id,

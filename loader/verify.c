@@ -224,10 +224,24 @@ static void put_key(struct esp_buf *out, const struct esp_schema *schema,
     esp_buf_put_char(out, '}');
 }
 
+/* The id of the node that an item, or a further copy or a link of it, belongs to. */
+static void put_id(struct esp_buf *out, const struct esp_layout *layout,
+                   const struct esp_item *item) {
+    struct esp_id_room room;
+    struct esp_node_view node = {.depth = -1};
+    if (!esp_layout_view(layout, item, &room, &node)) {
+        node.id = (struct esp_str){0};
+        bool copy = layout->ops->copy && layout->ops->copy(layout, item, &node);
+        if (!copy && layout->ops->relation) {
+            (void)layout->ops->relation(layout, item, &node);
+        }
+    }
+    esp_buf_put_str(out, node.id);
+}
+
 /* Keep the smallest keys, so that the same are named however the scan was divided. */
 static enum esp_status keep_extra(struct verifier *me, const struct esp_item *item) {
     const struct esp_layout *layout = me->job->layout;
-    struct esp_node_view node = {.depth = -1};
     put_key(&me->key_text, &layout->schema, item);
     if (me->job->named == 0 || (me->extra_kept == me->job->named &&
                                 esp_str_cmp(esp_buf_str(&me->key_text),
@@ -240,8 +254,7 @@ static enum esp_status keep_extra(struct verifier *me, const struct esp_item *it
     esp_buf_reset(&kept.key);
     esp_buf_reset(&kept.id);
     esp_buf_put_str(&kept.key, esp_buf_str(&me->key_text));
-    (void)layout->ops->view(layout, item, &node); /* a further copy may know its node, too */
-    esp_buf_put_str(&kept.id, node.id);
+    put_id(&kept.id, layout, item);
     for (; at > 0 && esp_str_cmp(esp_buf_str(&kept.key), esp_buf_str(&me->extra[at - 1].key)) < 0;
          at--) {
         me->extra[at] = me->extra[at - 1];

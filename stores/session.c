@@ -310,48 +310,80 @@ enum esp_status esp_session_scan(struct esp_session *s, const struct esp_scan *s
     return leave(s, status);
 }
 
-/* Queries in flight: slot i is request i, its cursor and the pages it has had. */
+/* Queries, or segments of a scan, in flight: slot i is request i, its cursor and the pages it has
+ * had. */
 struct flight {
     struct esp_request *requests;
+    struct esp_cursor *cursors, *free_cursors[WINDOW_REQUESTS];
     uint64_t pages[WINDOW_REQUESTS];
-    size_t count;
+    size_t count, free_count;
+    uint64_t longest; /* chain of pages */
 };
 
-static void continue_query(struct esp_request *r, const struct esp_query *q,
-                           struct esp_cursor *cursor, esp_item_fn *fn, void *ctx) {
-    prepare(r, ESP_REQ_QUERY);
-    r->query = q;
+static enum esp_status flight_init(struct esp_session *s, struct flight *f, size_t n,
+                                   struct esp_error *err) {
+    size_t slots = n < WINDOW_REQUESTS ? n : WINDOW_REQUESTS;
+    f->count = f->free_count = 0;
+    f->longest = 0;
+    f->cursors = esp_arena_alloc(&s->arena, slots * sizeof *f->cursors);
+    f->requests = new_window(s, slots, err);
+    if (!f->cursors || !f->requests) {
+        return esp_fail_nomem(err);
+    }
+    while (f->free_count < slots) {
+        f->free_cursors[f->free_count] = &f->cursors[f->free_count];
+        f->free_count++;
+    }
+    return ESP_OK;
+}
+
+/* The next request in flight, from its first page; what it asks for is still to be set. */
+static struct esp_request *take_off(struct flight *f, enum esp_request_kind kind, esp_item_fn *fn,
+                                    void *ctx) {
+    struct esp_request *r = &f->requests[f->count];
+    prepare(r, kind);
+    r->cursor = f->free_cursors[--f->free_count];
+    r->cursor->set = false;
+    r->fn = fn;
+    r->ctx = ctx;
+    f->pages[f->count++] = 0;
+    return r;
+}
+
+/* Ask for the next page of `from`; both may be the same. */
+static void fly_on(struct esp_request *r, const struct esp_request *from) {
+    const struct esp_query *query = from->kind == ESP_REQ_QUERY ? from->query : NULL;
+    const struct esp_scan *scan = from->kind == ESP_REQ_SCAN ? from->scan : NULL;
+    struct esp_cursor *cursor = from->cursor;
+    esp_item_fn *fn = from->fn;
+    void *ctx = from->ctx;
+    prepare(r, from->kind);
+    if (query) {
+        r->query = query;
+    } else {
+        r->scan = scan;
+    }
     r->cursor = cursor;
     r->fn = fn;
     r->ctx = ctx;
 }
 
-static void begin_query(struct flight *f, const struct esp_query *q, struct esp_cursor *cursor,
-                        esp_item_fn *fn, void *ctx) {
-    cursor->set = false;
-    continue_query(&f->requests[f->count], q, cursor, fn, ctx);
-    f->pages[f->count++] = 0;
-}
-
-/* Drop the queries that are through; the others go on.  Returns the longest chain. */
-static enum esp_status land(struct flight *f, struct esp_cursor **free_cursors, size_t *free_count,
-                            uint64_t *longest, struct esp_error *err) {
+/* Drop the requests that are through; the others go on. */
+static enum esp_status land(struct flight *f, struct esp_error *err) {
     enum esp_status status = ESP_OK;
     size_t kept = 0;
     for (size_t i = 0; i < f->count; i++) {
         struct esp_request *r = &f->requests[i];
         uint64_t pages = f->pages[i] + 1;
-        *longest = pages > *longest ? pages : *longest;
+        f->longest = pages > f->longest ? pages : f->longest;
         if (r->status != ESP_OK && status == ESP_OK) {
             status = fail_with(r, err);
         }
         if (!r->more) {
-            free_cursors[(*free_count)++] = r->cursor;
+            f->free_cursors[f->free_count++] = r->cursor;
             continue;
         }
-        const struct esp_query *query = r->query;
-        struct esp_cursor *cursor = r->cursor;
-        continue_query(&f->requests[kept], query, cursor, r->fn, r->ctx);
+        fly_on(&f->requests[kept], r);
         f->pages[kept++] = pages;
     }
     f->count = kept;
@@ -360,34 +392,53 @@ static enum esp_status land(struct flight *f, struct esp_cursor **free_cursors, 
 
 enum esp_status esp_session_query_many(struct esp_session *s, const struct esp_query *q, size_t n,
                                        esp_item_fn *fn, void *ctx, struct esp_error *err) {
-    struct esp_cursor *free_cursors[WINDOW_REQUESTS];
-    size_t slots = n < WINDOW_REQUESTS ? n : WINDOW_REQUESTS, free_count = 0, started = 0;
-    uint64_t longest = 0;
-    struct flight f = {.count = 0};
-    enum esp_status status = ESP_OK;
+    struct flight f;
+    size_t started = 0;
     if (n == 0) {
         return ESP_OK;
     }
     enter(s);
-    struct esp_cursor *cursors = esp_arena_alloc(&s->arena, slots * sizeof *cursors);
-    f.requests = new_window(s, slots, err);
-    if (!cursors || !f.requests) {
-        return leave(s, esp_fail_nomem(err));
-    }
-    while (free_count < slots) {
-        free_cursors[free_count] = &cursors[free_count];
-        free_count++;
-    }
+    enum esp_status status = flight_init(s, &f, n, err);
     while (status == ESP_OK && (f.count || started < n)) {
-        while (free_count && started < n) {
-            begin_query(&f, &q[started++], free_cursors[--free_count], fn, ctx);
+        while (f.free_count && started < n) {
+            take_off(&f, ESP_REQ_QUERY, fn, ctx)->query = &q[started++];
         }
         status = run(s, f.requests, f.count, err);
         if (status == ESP_OK) {
-            status = land(&f, free_cursors, &free_count, &longest, err);
+            status = land(&f, err);
         }
     }
-    s->usage.round_trips += longest;
+    s->usage.round_trips += f.longest;
+    return leave(s, status);
+}
+
+enum esp_status esp_session_scan_many(struct esp_session *s, const struct esp_scan *scan,
+                                      uint32_t segments, esp_item_fn *fn, void *ctx,
+                                      struct esp_error *err) {
+    struct flight f;
+    if (segments == 0 || segments > WINDOW_REQUESTS) {
+        return esp_fail(err, ESP_ERR_USAGE, "a scan in %u segments: 1 to %d overlap", segments,
+                        WINDOW_REQUESTS);
+    }
+    enter(s);
+    struct esp_scan *segment = esp_arena_calloc(&s->arena, segments, sizeof *segment);
+    enum esp_status status = segment ? flight_init(s, &f, segments, err) : esp_fail_nomem(err);
+    if (status != ESP_OK) {
+        return leave(s, status);
+    }
+    for (uint32_t i = 0; i < segments; i++) {
+        segment[i] = *scan;
+        segment[i].segment = i;
+        segment[i].segments = segments;
+        take_off(&f, ESP_REQ_SCAN, fn, ctx)->scan = &segment[i];
+    }
+    while (status == ESP_OK && f.count) {
+        status = run(s, f.requests, f.count, err);
+        if (status == ESP_OK) {
+            status = land(&f, err);
+        }
+    }
+    s->usage.round_trips += f.longest;
     return leave(s, status);
 }
 

@@ -254,7 +254,9 @@ struct esp_session {
     const volatile int *stop; /* polled while waiting; set from a signal handler; may be NULL */
     uint64_t deadline_ns;     /* monotonic; 0 = none; past it calls return ERR_UNAVAILABLE */
     struct esp_undo *undo;    /* see stores/undo.h; NULL: off */
-    struct esp_arena arena;   /* the session layer's own scratch */
+    /* For what callers keep of a whole table (checks); NULL: the store's.  See core/spill.h. */
+    const struct esp_alloc *memory;
+    struct esp_arena arena; /* the session layer's own scratch */
     void *impl;
 };
 
@@ -304,6 +306,12 @@ enum esp_status esp_session_query_many(struct esp_session *s, const struct esp_q
 /* All pages of one segment (or of the table). */
 enum esp_status esp_session_scan(struct esp_session *s, const struct esp_scan *scan,
                                  esp_item_fn *fn, void *ctx, struct esp_error *err) ESP_MUST_CHECK;
+/* The whole table (or index) in 1 to 64 segments whose requests overlap; round trips = the
+ * longest chain of pages.  `scan` without its segments.  Items of one partition key come in
+ * order, with items of others between them. */
+enum esp_status esp_session_scan_many(struct esp_session *s, const struct esp_scan *scan,
+                                      uint32_t segments, esp_item_fn *fn, void *ctx,
+                                      struct esp_error *err) ESP_MUST_CHECK;
 /* Do all n writes, in any order, overlapped: unconditional puts and deletes in batches,
  * updates and conditional writes one request each.  No key twice.  w[] is scratch.
  * The first refused one fails the call (ERR_CONDITION ...), the others are done all the

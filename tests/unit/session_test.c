@@ -16,11 +16,11 @@ static struct script {
     size_t undone_next;            /* of each of the next batches this many are left undone ... */
     unsigned undone_batches;       /* ... for so many batches */
     enum esp_status undone_status; /* of those batches */
-    uint64_t pages;                /* of every query and scan; the query's pk adds to it */
-    int64_t refuse;                /* a write of this number is refused; -1: none */
-    enum esp_status fail;          /* the whole call fails ... */
-    unsigned fail_after;           /* ... when so many calls were fine */
-    bool flush_loses;              /* the bulk stream forgets one item */
+    uint64_t pages; /* of every query and scan; the query's pk, the scan's segment adds to it */
+    int64_t refuse; /* a write of this number is refused; -1: none */
+    enum esp_status fail; /* the whole call fails ... */
+    unsigned fail_after;  /* ... when so many calls were fine */
+    bool flush_loses;     /* the bulk stream forgets one item */
 
     struct {
         enum esp_request_kind kind;
@@ -65,7 +65,8 @@ static void answer_get(struct esp_session *s, struct esp_request *r) {
 }
 
 static void answer_page(struct esp_session *s, struct esp_request *r) {
-    uint64_t pages = script.pages + (r->kind == ESP_REQ_QUERY ? (uint64_t)r->query->pk.n : 0);
+    uint64_t pages =
+        script.pages + (r->kind == ESP_REQ_QUERY ? (uint64_t)r->query->pk.n : r->scan->segment);
     int64_t page = r->cursor->set ? r->cursor->key.value[0].n : 0;
     struct esp_item item = number_item(page, 0);
     esp_meter_page(-1, 5, 1, false, &s->usage);
@@ -331,6 +332,25 @@ static void many_queries_overlap(void **state) {
     assert_int_equal(session->usage.round_trips, 5);
     assert_int_equal(script.window_max, 64);
     assert_status(ESP_STOP, esp_session_query_many(session, q, 200, stop_at_once, &got, NULL));
+}
+
+/* 8 segments of 1 to 8 pages, each asked for once a round trip. */
+static void segments_of_a_scan_overlap(void **state) {
+    (void)state;
+    uint64_t got = 0;
+    struct esp_error err = ESP_ERROR_INIT;
+    struct esp_scan scan = {.index = ESP_PRIMARY};
+    assert_status(ESP_OK, esp_session_scan_many(session, &scan, 8, count, &got, NULL));
+    assert_int_equal(got, 36);
+    assert_int_equal(session->usage.requests, 36);
+    assert_int_equal(session->usage.round_trips, 8);
+    assert_int_equal(script.window_max, 8);
+    assert_status(ESP_OK, esp_session_scan_many(session, &scan, 1, count, &got, NULL));
+    assert_int_equal(got, 37);
+    assert_status(ESP_STOP, esp_session_scan_many(session, &scan, 8, stop_at_once, &got, &err));
+    assert_int_equal(err.status, ESP_OK);
+    assert_status(ESP_ERR_USAGE, esp_session_scan_many(session, &scan, 65, count, &got, NULL));
+    assert_status(ESP_ERR_USAGE, esp_session_scan_many(session, &scan, 0, count, &got, NULL));
 }
 
 /* --- writes ------------------------------------------------------------------------- */
@@ -717,6 +737,7 @@ int main(void) {
         TEST(a_callback_stops_reads),
         TEST(pages_are_followed),
         TEST(many_queries_overlap),
+        TEST(segments_of_a_scan_overlap),
         TEST(writes_are_batched_or_single),
         TEST(writes_left_undone_are_sent_again),
         TEST(writes_that_are_never_done),

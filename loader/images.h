@@ -109,7 +109,7 @@ struct esp_images_run {
     /* out */
     uint64_t written, already, strange_count;
 };
-enum { ESP_IMAGES_WAVE = 1024 };
+enum { ESP_IMAGES_WAVE = 1024, ESP_IMAGES_TRANSACTION_MAX = 100 };
 
 /* Carry out all images; states are kept in them (BACK: what was taken back is UNTOUCHED again).
  *   ERR_CONFLICT  an item is not as its image says; the message names its key.  What was done

@@ -4,8 +4,6 @@
  */
 #include "loader/images.h"
 
-enum { TRANSACT_WRITES_MAX = 100 };
-
 /* What an item is, seen from an image that is to be carried out. */
 enum likeness { AS_FROM, AS_TO, OTHERWISE };
 
@@ -529,10 +527,10 @@ static enum esp_status verify(struct runner *r, struct esp_images *basis) {
 static enum esp_status run_transaction(struct runner *r) {
     struct esp_images basis;
     enum esp_status status = unwritten_basis(r, &basis);
-    if (status == ESP_OK && r->images->count > TRANSACT_WRITES_MAX) {
+    if (status == ESP_OK && r->images->count > ESP_IMAGES_TRANSACTION_MAX) {
         status =
             esp_fail(r->err, ESP_ERR_LIMIT, "%u items would change; a transaction takes at most %d",
-                     r->images->count, TRANSACT_WRITES_MAX);
+                     r->images->count, ESP_IMAGES_TRANSACTION_MAX);
     }
     if (status == ESP_OK && r->run->before_wave) {
         status = r->run->before_wave(r->run->ctx, r->err);
@@ -542,7 +540,7 @@ static enum esp_status run_transaction(struct runner *r) {
         status = make_write(r, r->image[r->count], &r->w[r->count]);
     }
     uint32_t n = r->count;
-    bool fits = n + basis.count <= TRANSACT_WRITES_MAX;
+    bool fits = n + basis.count <= ESP_IMAGES_TRANSACTION_MAX;
     for (uint32_t i = 0; status == ESP_OK && fits && i < basis.count; i++, n++) {
         status = make_check(r, &basis.image[i].before, &r->w[n]);
     }

@@ -142,6 +142,7 @@ static bool view(const struct esp_layout *l, const struct esp_item *item,
         .id = esp_item_text(item, ID),
         .parent_id = key.parent.ptr ? key.parent : (struct esp_str){"", 0},
         .depth = key.depth,
+        .order = key.lft,
         .data = item->data,
     };
     return out->id.ptr != NULL;

@@ -475,3 +475,21 @@ enum esp_status esp_journal_match(const struct esp_journal *journal, const struc
         esp_str_eq(head->layout, esp_str_from(edit->layout)) && same_list(&head->set, edit->set);
     return same ? ESP_OK : put_wanted(journal, err);
 }
+
+enum esp_status esp_journal_drop_draft(const char *path, const struct esp_alloc *alloc,
+                                       bool *dropped, struct esp_error *err) {
+    struct esp_line_file file;
+    enum esp_status status = esp_line_file_open_draft(path, alloc, &file, err);
+    *dropped = status == ESP_OK;
+    if (status == ESP_ERR_NOT_FOUND) {
+        if (err) {
+            esp_error_clear(err);
+        }
+        return ESP_OK;
+    }
+    if (status == ESP_OK) {
+        status = esp_line_file_remove(&file, err);
+        esp_line_file_close(&file);
+    }
+    return status;
+}

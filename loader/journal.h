@@ -86,4 +86,9 @@ enum esp_status esp_journal_match(const struct esp_journal *journal, const struc
 enum esp_status esp_journal_images(struct esp_journal *journal, struct esp_images *out,
                                    struct esp_error *err) ESP_MUST_CHECK;
 
+/* Remove what an edit left that was cut while it wrote its journal: it had sent nothing.  *dropped:
+ * there was something.  ERR_CONFLICT: an edit is writing one now; ERR_IO. */
+enum esp_status esp_journal_drop_draft(const char *path, const struct esp_alloc *alloc,
+                                       bool *dropped, struct esp_error *err) ESP_MUST_CHECK;
+
 #endif

@@ -123,17 +123,28 @@ enum esp_status esp_line_file_create(const char *name, const struct esp_alloc *a
     return status;
 }
 
-enum esp_status esp_line_file_open(const char *name, const struct esp_alloc *alloc,
-                                   struct esp_line_file *file, struct esp_error *err) {
+static enum esp_status open_file(const char *name, bool draft, const struct esp_alloc *alloc,
+                                 struct esp_line_file *file, struct esp_error *err) {
     enum esp_status status = file_init(file, name, alloc, err);
     if (status == ESP_OK) {
-        status = open_locked(file, file->name, 0, err);
-        file->published = status == ESP_OK;
+        status = open_locked(file, draft ? file->draft : file->name, 0, err);
     }
     if (status != ESP_OK) {
         esp_line_file_close(file);
+        return status;
     }
-    return status;
+    file->published = !draft;
+    return ESP_OK;
+}
+
+enum esp_status esp_line_file_open(const char *name, const struct esp_alloc *alloc,
+                                   struct esp_line_file *file, struct esp_error *err) {
+    return open_file(name, false, alloc, file, err);
+}
+
+enum esp_status esp_line_file_open_draft(const char *name, const struct esp_alloc *alloc,
+                                         struct esp_line_file *file, struct esp_error *err) {
+    return open_file(name, true, alloc, file, err);
 }
 
 void esp_line_file_close(struct esp_line_file *file) {

@@ -31,6 +31,10 @@ enum esp_status esp_line_file_create(const char *name, const struct esp_alloc *a
 enum esp_status esp_line_file_open(const char *name, const struct esp_alloc *alloc,
                                    struct esp_line_file *file,
                                    struct esp_error *err) ESP_MUST_CHECK;
+/* A draft that somebody left, to remove it.  ERR_NOT_FOUND, ERR_CONFLICT. */
+enum esp_status esp_line_file_open_draft(const char *name, const struct esp_alloc *alloc,
+                                         struct esp_line_file *file,
+                                         struct esp_error *err) ESP_MUST_CHECK;
 /* Unlocks.  A draft is removed, a file with a name stays.  Zeroed is fine. */
 void esp_line_file_close(struct esp_line_file *file);
 

@@ -1,3 +1,4 @@
+#include "converters/access.h"
 #include "converters/way.h"
 
 #include <stdio.h>
@@ -226,6 +227,26 @@ enum esp_plan esp_layout_plan(const struct esp_layout *layout, enum esp_op op) {
     return layout->ops->op[op] ? ESP_PLAN_NATIVE : ESP_PLAN_DERIVED;
 }
 
+/* Whatever has such an id is no node, and none gets one. */
+static enum esp_status check_ids(struct esp_access *a, enum esp_op op,
+                                 const struct esp_args *args) {
+    const struct esp_forest *f = op == ESP_OP_INSERT_SUBTREE ? args->subtree : NULL;
+    struct esp_str id = op == ESP_OP_INSERT ? args->id : (struct esp_str){"", 0};
+    struct esp_str at[] = {op == ESP_OP_INSERT ? id : args->at.id, args->to.id};
+    for (esp_node v = 0; f && f->id_has[':'] && v < f->count && !esp_id_reserved(id); v++) {
+        id = esp_forest_id(f, v);
+    }
+    if (esp_id_reserved(id)) {
+        return esp_fail(a->err, ESP_ERR_INPUT,
+                        "the id '%.*s' begins with '" ESP_RESERVED_PREFIX
+                        "', which is for items of the program's own",
+                        ESP_FMT(id));
+    }
+    return esp_id_reserved(at[0])   ? esp_access_missing(a, at[0])
+           : esp_id_reserved(at[1]) ? esp_access_missing(a, at[1])
+                                    : ESP_OK;
+}
+
 enum esp_status esp_operate(struct esp_access *a, enum esp_op op, const struct esp_args *args,
                             esp_node_fn *fn, void *ctx) {
     esp_op_fn *plan = plan_of(a->layout, op);
@@ -236,6 +257,10 @@ enum esp_status esp_operate(struct esp_access *a, enum esp_op op, const struct e
     if (op == ESP_OP_WINDOW && args->lo > args->hi) {
         return esp_fail(a->err, ESP_ERR_USAGE, "a window from %u to %u is empty", args->lo,
                         args->hi);
+    }
+    enum esp_status checked = check_ids(a, op, args);
+    if (checked != ESP_OK) {
+        return checked;
     }
     enum esp_status status = plan(a, args, fn, ctx);
     return status == ESP_ERR_NOMEM ? esp_fail_nomem(a->err) : status;

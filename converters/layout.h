@@ -240,10 +240,12 @@ enum esp_status esp_resolve(struct esp_access *a, struct esp_str id,
 /* Ids that begin with it are espalier's own: items that are no nodes (locks).  Imports and
  * inserts refuse them; checks, scans and repairs pass over them. */
 #define ESP_RESERVED_PREFIX "espalier:"
+static inline bool esp_id_reserved(struct esp_str id) {
+    return id.len > sizeof ESP_RESERVED_PREFIX - 1 &&
+           memcmp(id.ptr, ESP_RESERVED_PREFIX, sizeof ESP_RESERVED_PREFIX - 1) == 0;
+}
 static inline bool esp_item_reserved(const struct esp_schema *schema, const struct esp_item *item) {
-    struct esp_str pk = item->value[schema->pk].s;
-    return pk.len > sizeof ESP_RESERVED_PREFIX - 1 &&
-           memcmp(pk.ptr, ESP_RESERVED_PREFIX, sizeof ESP_RESERVED_PREFIX - 1) == 0;
+    return esp_id_reserved(item->value[schema->pk].s);
 }
 
 /* converters/derived.c: the derived plans, by operation; NULL for CORE ones. */

@@ -477,6 +477,9 @@ static enum esp_status root_sink_flush(struct root_sink *sink) {
 
 static enum esp_status root_sink_add(void *ctx, const struct esp_item *row) {
     struct root_sink *sink = ctx;
+    if (esp_item_reserved(&sink->access->layout->schema, row)) {
+        return ESP_OK;
+    }
     if (esp_item_number(row, DISTANCE, 0) == 1) {
         sink->pending =
             sink->pending && !esp_str_eq(esp_item_text(row, ID), esp_item_text(&sink->row, ID));

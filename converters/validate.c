@@ -82,13 +82,39 @@ static bool needs_look(const struct esp_layout *l, const struct esp_forest *f) {
     return false;
 }
 
-enum esp_status esp_validate_items(const struct esp_layout *l, const struct esp_forest *f,
-                                   struct esp_error *err) {
-    if (!needs_look(l, f)) {
+/* Is there a byte in the prefix that no id has? */
+static bool cannot_be_reserved(const struct esp_forest *f) {
+    const char *prefix = ESP_RESERVED_PREFIX;
+    while (*prefix && f->id_has[(unsigned char)*prefix]) {
+        prefix++;
+    }
+    return *prefix != '\0';
+}
+
+static enum esp_status check_reserved(const struct esp_forest *f, struct esp_error *err) {
+    if (cannot_be_reserved(f)) {
         return ESP_OK;
     }
+    for (esp_node v = 0; v < f->count; v++) {
+        esp_prefetch_text(f, v + ESP_PREFETCH_NODES);
+        struct esp_str id = esp_forest_id(f, v);
+        if (esp_id_reserved(id)) {
+            return esp_validate_fail(f, v, err, ESP_ERR_INPUT,
+                                     "the id '%.*s' begins with '" ESP_RESERVED_PREFIX
+                                     "', which is for items of the program's own",
+                                     ESP_FMT(id));
+        }
+    }
+    return ESP_OK;
+}
+
+enum esp_status esp_validate_items(const struct esp_layout *l, const struct esp_forest *f,
+                                   struct esp_error *err) {
     struct esp_arena scratch;
-    enum esp_status status = ESP_OK;
+    enum esp_status status = check_reserved(f, err);
+    if (status != ESP_OK || !needs_look(l, f)) {
+        return status;
+    }
     esp_arena_init(&scratch, &esp_alloc_libc, SIZE_MAX);
     for (esp_node v = 0; status == ESP_OK && v < f->count; v++) {
         esp_prefetch_text(f, v + ESP_PREFETCH_NODES);

@@ -79,6 +79,11 @@ static enum esp_status count(struct esp_access *a, const struct esp_args *args, 
     return esp_operate(a, ESP_OP_DESCENDANTS, &below, count_node, &a->value);
 }
 
+static enum esp_status ignore_node(void *ctx, const struct esp_node_view *node) {
+    (void)ctx, (void)node;
+    return ESP_OK;
+}
+
 static enum esp_status is_descendant(struct esp_access *a, const struct esp_args *args,
                                      esp_node_fn *fn, void *ctx) {
     (void)fn, (void)ctx;
@@ -88,8 +93,10 @@ static enum esp_status is_descendant(struct esp_access *a, const struct esp_args
     for (uint32_t i = 0; status == ESP_OK && i < above.count; i++) {
         a->value |= esp_str_eq(above.node[i].id, args->to.id);
     }
-    return status == ESP_OK && !a->value && !args->to.key ? esp_access_exists(a, args->to.id)
-                                                          : status;
+    struct esp_args other = {.at = args->to};
+    return status == ESP_OK && !a->value && !args->to.key
+               ? esp_operate(a, ESP_OP_NODE, &other, ignore_node, NULL)
+               : status;
 }
 
 /* Both ways down, node by node from the root, as far as they are the same. */

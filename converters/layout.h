@@ -187,6 +187,7 @@ struct esp_layout_settings {
     uint64_t gap;             /* nested-set; 0 = 1 */
     const char *hierarchy;    /* path-key: pk of all items; NULL = the tree's id */
     int by;                   /* path-key: components of sk: 0 = ids, 1 = names */
+    const char *name;         /* path-key: the payload attribute of by=name */
     int ancestors;            /* path-key: 1 = store the list of the ancestors' paths */
     int by_id;                /* path-key: enum esp_switch: the index by-id */
     uint64_t segment;         /* path-key: levels of a segment; 0 = all */

@@ -81,6 +81,12 @@ enum esp_status esp_access_missing(struct esp_access *a, struct esp_str id) {
     return esp_fail(a->err, ESP_ERR_NOT_FOUND, "there is no node '%.*s'", ESP_FMT(id));
 }
 
+enum esp_status esp_access_root_has_children(struct esp_access *a, struct esp_str id) {
+    return esp_fail(a->err, ESP_ERR_REFUSED,
+                    "'%.*s' is a root with children: there is no parent for them to go to",
+                    ESP_FMT(id));
+}
+
 enum esp_status esp_access_get_two(struct esp_access *a, struct esp_str first,
                                    struct esp_str second, struct esp_item *first_out,
                                    struct esp_item *second_out) {

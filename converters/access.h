@@ -64,6 +64,8 @@ enum esp_status esp_access_get(struct esp_access *a, struct esp_str id, struct e
 enum esp_status esp_access_get_two(struct esp_access *a, struct esp_str first,
                                    struct esp_str second, struct esp_item *first_out,
                                    struct esp_item *second_out);
+/* ERR_REFUSED: a root that has children cannot be promoted, they would have no parent. */
+enum esp_status esp_access_root_has_children(struct esp_access *a, struct esp_str id);
 /* ESP_OK when the node is there, else ERR_NOT_FOUND: a GetItem. */
 enum esp_status esp_access_exists(struct esp_access *a, struct esp_str id);
 /* Fetch the nodes `ids` in one round trip and pass them on in the order given; missing ones

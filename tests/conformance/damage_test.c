@@ -1,5 +1,6 @@
 /* `check` finds every kind of damage, and names who is concerned.  Each case breaks one item of
  * the two drives (datasets/drives.csv) in a way that no operation would. */
+#include "converters/access.h"
 #include "tests/conformance/suite.h"
 #include "tests/support/drives.h"
 
@@ -57,12 +58,41 @@ static const struct damage {
     {"adjacency", "e", 0, UNSET, "depth", NULL, 0, "wrong-depth", "e", "V"},
 };
 
-static void break_item(struct suite_table *t, const struct damage *damage) {
+/* Of layouts with several items a node. */
+static const struct item_damage {
+    struct damage damage;
+    const char *sk;  /* which item; NULL: the node's own */
+    const char *set; /* a setting; NULL: none */
+} item_damages[] = {
+    {{"entity", "IV", 0, DELETE, NULL, NULL, 0, "missing-meta", "IV", "D"}, NULL, NULL},
+    {{"entity", "IV", 0, DELETE, NULL, NULL, 0, "missing-parent", "c", "IV"}, NULL, NULL},
+    {{"entity", "C", 0, DELETE, NULL, NULL, 0, "missing-parent", "I", "C"}, NULL, NULL},
+    {{"entity", "c", 0, DELETE, NULL, NULL, 0, "missing-meta", "c", "IV"}, NULL, NULL},
+    {{"entity", "i", 0, DELETE, NULL, NULL, 0, "missing-parent-item", "i", "d"}, "PARENT#d", NULL},
+    {{"entity", "d", 0, DELETE, NULL, NULL, 0, "missing-child-item", "i", "d"}, "CHILD#i", NULL},
+    {{"entity", "i", 0, SET_TEXT, "x", "y", 0, "two-parents", "i", "d"}, "PARENT#e", NULL},
+    {{"entity", "i", 0, SET_TEXT, "x", "y", 0, "missing-child-item", "i", "e"}, "PARENT#e", NULL},
+    {{"entity", "e", 0, SET_TEXT, "x", "y", 0, "missing-parent-item", "i", "e"}, "CHILD#i", NULL},
+    {{"entity", "c", 0, SET_TEXT, "x", "y", 0, "missing-meta", "no", "c"}, "CHILD#no", NULL},
+    {{"entity", "C", 0, SET_TEXT, "x", "y", 0, "cycle", "C", "I"}, "PARENT#I", NULL},
+    {{"entity", "e", 0, SET_NUMBER, "depth", NULL, 9, "wrong-depth", "e", "V"}, NULL, NULL},
+    {{"entity", "e", 0, UNSET, "depth", NULL, 0, "wrong-depth", "e", "V"}, NULL, NULL},
+    {{"entity", "d", 0, SET_TEXT, "childId", "e", 0, "wrong-reference", "i", "d"},
+     "CHILD#i",
+     "refs=on"},
+    {{"entity", "i", 0, UNSET, "parentId", NULL, 0, "wrong-reference", "i", "d"},
+     "PARENT#d",
+     "refs=on"},
+};
+
+static void break_item(struct suite_table *t, const struct damage *damage, const char *sk) {
     const struct esp_schema *schema = &t->layout->schema;
     struct esp_change change = {.kind = ESP_CHANGE_SET};
     struct esp_write write = {.kind = ESP_UPDATE, .changes = &change, .change_count = 1};
-    write.item.value[schema->pk] = esp_s(esp_str_from(damage->id));
-    if (schema->sk >= 0) {
+    assert_ok(esp_access_key(&t->access, esp_str_from(damage->id), &write.item), &t->err);
+    if (sk) {
+        write.item.value[schema->sk] = esp_s(esp_str_from(sk));
+    } else if (schema->sk >= 0 && schema->attr[schema->sk].type == ESP_TYPE_N) {
         write.item.value[schema->sk] = esp_n(damage->distance);
     }
     if (damage->how == DELETE) {
@@ -100,6 +130,30 @@ static enum esp_status note(void *ctx, const struct esp_finding *finding) {
     return ESP_OK;
 }
 
+static void damage_is_found(struct esp_store *store, const struct esp_forest *forest,
+                            const struct damage *damage, const char *sk, const char *set) {
+    struct esp_layout layout;
+    struct suite_table t;
+    struct esp_error err = ESP_ERROR_INIT;
+    struct findings before = {.found = false}, after = {.damage = damage};
+    struct esp_strings sets = {{set}, set != NULL};
+    assert_ok(esp_layout_init(&layout, esp_layout_find(damage->layout), &sets, &err), &err);
+    suite_table_open(&t, store, &layout, "damage", forest);
+    assert_ok(layout.ops->check(&t.access, note, &before), &t.err);
+    assert_string_equal(before.all, "");
+    break_item(&t, damage, sk);
+    assert_ok(layout.ops->check(&t.access, note, &after), &t.err);
+    if (!after.found) {
+        fail_msg("%s '%s' %s %s: no %s '%s' '%s' among:%s", damage->layout, damage->id,
+                 sk ? sk : "", damage->attr ? damage->attr : "deleted", damage->name, damage->found,
+                 damage->other, after.all);
+    }
+    if (strcmp(damage->name, "cycle") == 0) {      /* what hangs on a cycle is not accused too */
+        assert_int_equal(after.count, sk ? 2 : 1); /* one end of a link lacks the other */
+    }
+    suite_table_close(&t);
+}
+
 static void every_damage_is_found(void **state) {
     (void)state;
     struct esp_error err = ESP_ERROR_INIT;
@@ -108,25 +162,11 @@ static void every_damage_is_found(void **state) {
     assert_ok(esp_store_open("memory:", NULL, &esp_clock_system, &esp_alloc_libc, &store, &err),
               &err);
     for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
-        const struct damage *damage = &damages[i];
-        struct esp_layout layout;
-        struct suite_table t;
-        struct findings before = {.found = false}, after = {.damage = damage};
-        assert_ok(esp_layout_init(&layout, esp_layout_find(damage->layout), NULL, &err), &err);
-        suite_table_open(&t, store, &layout, "damage", forest);
-        assert_ok(layout.ops->check(&t.access, note, &before), &t.err);
-        assert_string_equal(before.all, "");
-        break_item(&t, damage);
-        assert_ok(layout.ops->check(&t.access, note, &after), &t.err);
-        if (!after.found) {
-            fail_msg("case %zu, %s '%s' %s: no %s '%s' '%s' among:%s", i, damage->layout,
-                     damage->id, damage->attr ? damage->attr : "deleted", damage->name,
-                     damage->found, damage->other, after.all);
-        }
-        if (strcmp(damage->name, "cycle") == 0) { /* what hangs on a cycle is not accused too */
-            assert_int_equal(after.count, 1);
-        }
-        suite_table_close(&t);
+        damage_is_found(store, forest, &damages[i], NULL, NULL);
+    }
+    for (size_t i = 0; i < sizeof item_damages / sizeof item_damages[0]; i++) {
+        const struct item_damage *item = &item_damages[i];
+        damage_is_found(store, forest, &item->damage, item->sk, item->set);
     }
     esp_store_close(store);
     esp_forest_free(forest);
@@ -153,7 +193,7 @@ static void a_finding_can_stop_the_check(void **state) {
         struct damage damage = {esp_layouts[i]->name, "V", 0, DELETE, NULL, NULL, 0, "", "", ""};
         assert_ok(esp_layout_init(&layout, esp_layouts[i], NULL, &err), &err);
         suite_table_open(&t, store, &layout, "damage", forest);
-        break_item(&t, &damage);
+        break_item(&t, &damage, NULL);
         assert_int_equal(layout.ops->check(&t.access, stop, &count), ESP_STOP);
         assert_int_equal(count, 1);
         suite_table_close(&t);

@@ -8,19 +8,22 @@
 
 static const struct esp_store_ops *inner;
 static size_t budget; /* items that may still be written */
+static size_t spent;  /* items written */
 
-/* Does what the budget allows; a batch may be cut in its middle. */
+/* Does what the budget allows; a batch may be cut in its middle, a transaction may not. */
 static enum esp_status execute_torn(struct esp_session *session, struct esp_request *requests,
                                     size_t n, struct esp_error *err) {
     enum esp_status status = ESP_OK;
     for (size_t i = 0; i < n && status == ESP_OK; i++) {
         struct esp_request *r = &requests[i];
-        bool write = r->kind == ESP_REQ_WRITE, cut = write && r->write.n > budget;
+        bool all = r->kind == ESP_REQ_TRANSACT, write = all || r->kind == ESP_REQ_WRITE;
+        bool cut = write && r->write.n > budget;
         if (cut) {
-            r->write.n = budget;
+            r->write.n = all ? 0 : budget;
         }
         if (!write || r->write.n) {
             budget -= write ? r->write.n : 0;
+            spent += write ? r->write.n : 0;
             status = inner->execute(session, r, 1, err);
         }
         if (cut && status == ESP_OK) {
@@ -70,7 +73,9 @@ static bool tear(struct esp_store *store, const struct esp_layout *layout,
     budget = SIZE_MAX;
     suite_table_open(&t, store, layout, "torn", forest);
     budget = k;
+    spent = 0;
     enum esp_status status = esp_operate(&t.access, op, &args, ignore_node, NULL);
+    bool nothing = spent == 0;
     budget = SIZE_MAX;
     assert_true(status == ESP_OK || status == ESP_ERR_UNAVAILABLE);
     esp_error_clear(&t.err);
@@ -84,7 +89,7 @@ static bool tear(struct esp_store *store, const struct esp_layout *layout,
         assert_int_equal(findings, 0);
     } else {
         /* The row that a replica insert begins with makes a whole node: a root. */
-        bool whole = k == 0 || status == ESP_OK ||
+        bool whole = nothing || status == ESP_OK ||
                      (op == ESP_OP_INSERT && k == 1 && layout->ops->schema.sk >= 0);
         if (whole ? findings != 0 : findings == 0) {
             fail_msg("%s %s cut after %zu: %zu findings", layout->ops->name, esp_op_info[op].name,
@@ -147,7 +152,9 @@ static bool tear_move(struct esp_store *store, const struct esp_layout *layout,
     model_init(&model, forest);
     assert_int_equal(model_write(&model, ESP_OP_MOVE, move), ESP_OK);
     budget = k;
+    spent = 0;
     enum esp_status first = esp_operate(&t.access, ESP_OP_MOVE, move, ignore_node, NULL);
+    bool nothing = spent == 0;
     budget = SIZE_MAX;
     assert_true(first == ESP_OK || first == ESP_ERR_UNAVAILABLE);
     esp_error_clear(&t.err);
@@ -155,7 +162,7 @@ static bool tear_move(struct esp_store *store, const struct esp_layout *layout,
     esp_arena_reset(&t.scratch);
     enum esp_status again = esp_operate(&t.access, ESP_OP_MOVE, move, ignore_node, NULL);
     /* Where a cut cannot be mended it is told: numbers pushed half way say nothing. */
-    bool told = layout->ops->ordered && k > 0 && first != ESP_OK;
+    bool told = layout->ops->ordered && !nothing && first != ESP_OK;
     if (told ? again != ESP_ERR_INPUT : again != ESP_OK) {
         fail_msg("%s: '%.*s' to '%.*s' cut after %zu cannot be repeated: %s", layout->ops->name,
                  ESP_FMT(move->at.id), ESP_FMT(move->to.id), k, t.err.message);

@@ -1,6 +1,6 @@
 /*
- * adjacency: each node stores its parent's id, and its depth.  Roots have no parentId, so they
- * are not in the index.
+ * adjacency: each node stores its parent's id, and its depth (depth=off: not).  Roots have no
+ * parentId, so they are not in the index.
  *
  * Children are one query by id; whatever is deeper goes level by level, all queries of a level
  * in flight together.  Ancestors are one GetItem after another.
@@ -16,6 +16,16 @@ struct adjacency_key {
     struct esp_str parent; /* len == 0: the node is a root */
     int64_t depth;         /* -1: not known */
 };
+
+static bool has_depth(const struct esp_layout *l) {
+    return l->settings.depth == ESP_SWITCH_ON;
+}
+
+static enum esp_status configure(struct esp_layout *l, struct esp_error *err) {
+    (void)err;
+    l->schema.attr_count = has_depth(l) ? ATTR_COUNT : DEPTH; /* it is the last one */
+    return ESP_OK;
+}
 
 /* --- bulk conversion -------------------------------------------------------------- */
 
@@ -65,8 +75,9 @@ static enum esp_status locate(const struct esp_layout *l, const struct esp_fores
     return ESP_OK;
 }
 
-static struct adjacency_key key_of(const struct esp_item *item) {
-    return (struct adjacency_key){esp_item_text(item, PARENT), esp_item_number(item, DEPTH, -1)};
+static struct adjacency_key key_of(const struct esp_layout *l, const struct esp_item *item) {
+    return (struct adjacency_key){esp_item_text(item, PARENT),
+                                  has_depth(l) ? esp_item_number(item, DEPTH, -1) : -1};
 }
 
 static enum esp_status resolve(struct esp_access *a, struct esp_str id, struct esp_locator *out) {
@@ -79,7 +90,7 @@ static enum esp_status resolve(struct esp_access *a, struct esp_str id, struct e
     if (!key) {
         return esp_fail_nomem(a->err);
     }
-    *key = key_of(&item);
+    *key = key_of(a->layout, &item);
     *out = (struct esp_locator){esp_item_text(&item, ID), key};
     return ESP_OK;
 }
@@ -96,8 +107,7 @@ static enum esp_status key_at(struct esp_access *a, const struct esp_locator *at
 
 static bool view(const struct esp_layout *l, const struct esp_item *item,
                  struct esp_node_view *out) {
-    (void)l;
-    struct adjacency_key key = key_of(item);
+    struct adjacency_key key = key_of(l, item);
     *out = (struct esp_node_view){
         .id = esp_item_text(item, ID),
         .parent_id = key.parent.ptr ? key.parent : (struct esp_str){"", 0},
@@ -181,7 +191,7 @@ static enum esp_status climb(struct esp_access *a, struct adjacency_key key,
         if (status != ESP_OK) {
             return status;
         }
-        key = key_of(&above->item[above->count - 1]);
+        key = key_of(a->layout, &above->item[above->count - 1]);
     }
     return ESP_OK;
 }
@@ -243,35 +253,67 @@ static enum esp_status level_descend(struct level *level, struct level *next) {
     return status;
 }
 
-/* Items of the levels lo to hi (lo >= 1) below a node go to fn; *first: how many are at 1. */
-static enum esp_status walk(struct esp_access *a, struct esp_str id, uint32_t lo, uint32_t hi,
-                            esp_item_fn *fn, void *ctx, uint64_t *first) {
+/* Nodes on their way to the caller; those that do not store their depth get it from the level. */
+struct pass {
+    struct esp_access *access;
+    int64_t top;    /* depth of the node at the top; -1: not known */
+    uint32_t level; /* of what comes now */
+    esp_node_fn *fn;
+    void *ctx;
+};
+
+static enum esp_status pass_add(void *ctx, const struct esp_item *item) {
+    const struct pass *pass = ctx;
+    struct esp_node_view node;
+    if (!view(pass->access->layout, item, &node)) {
+        return ESP_OK;
+    }
+    if (node.depth < 0 && pass->top >= 0) {
+        node.depth = pass->top + pass->level;
+    }
+    return pass->fn(pass->ctx, &node);
+}
+
+/* The levels lo to hi (lo >= 1) below a node are passed on; *first: how many are at 1. */
+static enum esp_status walk(struct pass *pass, struct esp_str id, uint32_t lo, uint32_t hi,
+                            uint64_t *first) {
+    struct esp_access *a = pass->access;
     struct level level = {.access = a, .start = id, .id = &id, .count = 1};
     enum esp_status status = ESP_OK;
     *first = 0;
-    for (uint32_t depth = 1; status == ESP_OK && level.count; depth++) {
-        struct level next = {.access = a, .start = id, .fn = depth >= lo ? fn : NULL, .ctx = ctx};
+    for (pass->level = 1; status == ESP_OK && level.count; pass->level++) {
+        bool wanted = pass->level >= lo;
+        struct level next = {.access = a, .start = id, .fn = wanted ? pass_add : NULL, .ctx = pass};
         status = level_descend(&level, &next);
-        *first = depth == 1 ? next.count : *first;
+        *first = pass->level == 1 ? next.count : *first;
         level = next;
-        if (depth == hi) {
+        if (pass->level == hi) {
             break;
         }
     }
     return status;
 }
 
+static enum esp_status read_window(struct esp_access *a, const struct esp_locator *at, int64_t top,
+                                   uint32_t lo, uint32_t hi, esp_node_fn *fn, void *ctx) {
+    struct pass pass = {.access = a, .top = top, .fn = fn, .ctx = ctx};
+    struct esp_item item;
+    uint64_t first = 1;
+    enum esp_status status = lo == 0 ? esp_access_get(a, at->id, &item) : ESP_OK;
+    if (status == ESP_OK && lo == 0) {
+        status = pass_add(&pass, &item);
+    }
+    if (status == ESP_OK && hi > 0) {
+        status = walk(&pass, at->id, lo, hi, &first);
+    }
+    return status == ESP_OK && first == 0 && lo > 0 && !at->key ? esp_access_exists(a, at->id)
+                                                                : status;
+}
+
 static enum esp_status op_window(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                                  void *ctx) {
-    struct esp_node_sink sink = {.access = a, .fn = fn, .ctx = ctx};
-    uint64_t first = 1;
-    enum esp_status status = args->lo == 0 ? op_node(a, args, fn, ctx) : ESP_OK;
-    if (status == ESP_OK && args->hi > 0) {
-        status = walk(a, args->at.id, args->lo, args->hi, esp_node_sink_add, &sink, &first);
-    }
-    return status == ESP_OK && first == 0 && args->lo > 0 && !args->at.key
-               ? esp_access_exists(a, args->at.id)
-               : status;
+    const struct adjacency_key *key = args->at.key;
+    return read_window(a, &args->at, key ? key->depth : -1, args->lo, args->hi, fn, ctx);
 }
 
 static enum esp_status op_descendants(struct esp_access *a, const struct esp_args *args,
@@ -282,14 +324,12 @@ static enum esp_status op_descendants(struct esp_access *a, const struct esp_arg
 
 static enum esp_status op_level(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                                 void *ctx) {
-    struct esp_args window = {.at = args->at, .lo = args->lo, .hi = args->lo};
-    return op_window(a, &window, fn, ctx);
+    return read_window(a, &args->at, 0, args->lo, args->lo, fn, ctx);
 }
 
 static enum esp_status op_tree(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                                void *ctx) {
-    struct esp_args window = {.at = args->at, .lo = 0, .hi = UINT32_MAX};
-    return op_window(a, &window, fn, ctx);
+    return read_window(a, &args->at, 0, 0, UINT32_MAX, fn, ctx);
 }
 
 /* --- writes ----------------------------------------------------------------------- */
@@ -301,13 +341,17 @@ static enum esp_status op_insert(struct esp_access *a, const struct esp_args *ar
     item.value[ID] = esp_s(args->id);
     item.value[DEPTH] = esp_n(0);
     if (args->to.id.len) {
-        struct adjacency_key parent;
-        enum esp_status status = key_at(a, &args->to, &parent);
+        const struct adjacency_key *key = args->to.key;
+        struct esp_item parent;
+        enum esp_status status = key ? ESP_OK : esp_access_get(a, args->to.id, &parent);
+        if (status == ESP_OK && !key) {
+            status = esp_access_rely(a, &parent);
+        }
         if (status != ESP_OK) {
             return status;
         }
         item.value[PARENT] = esp_s(args->to.id);
-        item.value[DEPTH].n = parent.depth + 1;
+        item.value[DEPTH].n = (key ? *key : key_of(a->layout, &parent)).depth + 1;
     }
     return esp_access_insert(a, &item, args->id);
 }
@@ -335,22 +379,24 @@ static enum esp_status move_look_up(struct esp_access *a, const struct esp_args 
     if (status != ESP_OK) {
         return status;
     }
-    m->at = args->at.key ? *(const struct adjacency_key *)args->at.key : key_of(&m->item);
+    const struct esp_layout *l = a->layout;
+    m->at = args->at.key ? *(const struct adjacency_key *)args->at.key : key_of(l, &m->item);
     m->to = (struct adjacency_key){.depth = -1};
     if (args->to.id.len) {
-        m->to = look_to ? key_of(&parent) : *(const struct adjacency_key *)args->to.key;
+        m->to = look_to ? key_of(l, &parent) : *(const struct adjacency_key *)args->to.key;
     }
     m->depth = m->to.depth + 1;
-    return ESP_OK;
+    return look_to ? esp_access_rely(a, &parent) : ESP_OK;
 }
 
-/* A new parent in the subtree is deeper than the node; only then is the way up worth its
- * GetItems. */
+/* A new parent in the subtree is deeper than the node; only then, or when depths are not known,
+ * is the way up worth its GetItems. */
 static enum esp_status move_check(struct esp_access *a, const struct esp_args *args,
                                   const struct move *m) {
     struct esp_item_list above = {0};
     bool below = esp_str_eq(args->at.id, args->to.id);
-    if (!below && args->to.id.len && (m->at.depth < 0 || m->to.depth > m->at.depth)) {
+    bool deeper = m->at.depth < 0 || m->to.depth < 0 || m->to.depth > m->at.depth;
+    if (!below && args->to.id.len && deeper) {
         enum esp_status status = climb(a, m->to, &above);
         if (status != ESP_OK) {
             return status;
@@ -393,10 +439,13 @@ struct below {
     uint32_t levels, cap;
 };
 
-static enum esp_status read_below(struct esp_access *a, struct esp_str id, struct below *below) {
+static enum esp_status read_below(struct esp_access *a, struct esp_str id, uint32_t levels,
+                                  struct below *below) {
     struct level level = {.access = a, .start = id, .id = &id, .count = 1};
     enum esp_status status = ESP_OK;
-    while (status == ESP_OK && level.count) {
+    *below = (struct below){.end = NULL};
+    esp_item_list_init(&below->list, a);
+    while (status == ESP_OK && level.count && below->levels < levels) {
         struct level next = {
             .access = a, .start = id, .fn = esp_item_list_add, .ctx = &below->list};
         uint32_t *end =
@@ -412,41 +461,64 @@ static enum esp_status read_below(struct esp_access *a, struct esp_str id, struc
     return status;
 }
 
-/* Depths follow from the levels, not from the depths as they are, some of which a torn move may
- * have written already; the node itself comes when all of them have arrived.  So the same move
- * can be repeated after a cut: it finds the node below its old parent and does all again. */
-static enum esp_status move_write(struct esp_access *a, const struct esp_args *args,
-                                  const struct move *m, const struct below *below) {
-    const struct esp_schema *schema = &a->layout->schema;
-    struct esp_writes writes;
-    enum esp_status status = esp_writes_init(&writes, a, (size_t)below->list.count + 1);
+/* Depths of what is below a node from the level `first` on (0: its children); the node's is
+ * `top`.  They follow from the levels, not from the depths as they are, some of which a torn write
+ * may have written already. */
+static enum esp_status write_depths(struct esp_writes *writes, const struct below *below,
+                                    uint32_t first, int64_t top) {
+    enum esp_status status = ESP_OK;
     for (uint32_t i = 0, level = 0; status == ESP_OK && i < below->list.count; i++) {
         const struct esp_item *item = &below->list.item[i];
         while (i == below->end[level]) {
             level++;
         }
-        int64_t depth = m->depth + 1 + level;
-        status = key_of(item).depth == depth ? ESP_OK : write_depth(&writes, item, depth);
+        int64_t depth = top + 1 + level;
+        if (level >= first && key_of(writes->access->layout, item).depth != depth) {
+            status = write_depth(writes, item, depth);
+        }
     }
-    if (status == ESP_OK) {
-        status = esp_writes_flush(&writes);
+    return status == ESP_OK ? esp_writes_flush(writes) : status;
+}
+
+/* A node's own place: below `parent`, or (len == 0) as a root. */
+static enum esp_status write_place(struct esp_writes *writes, struct esp_str id,
+                                   const struct esp_item *old, struct esp_str parent,
+                                   int64_t depth) {
+    struct esp_access *a = writes->access;
+    const struct esp_schema *schema = &a->layout->schema;
+    struct esp_change *change = esp_arena_calloc(a->scratch, 2, sizeof *change);
+    if (!change) {
+        return esp_fail_nomem(a->err);
     }
-    if (status != ESP_OK) {
-        return status;
+    change[0] = parent.len ? esp_set(schema, PARENT, esp_s(parent)) : esp_unset(schema, PARENT);
+    if (has_depth(a->layout)) {
+        change[1] = esp_set(schema, DEPTH, esp_n(depth));
     }
-    struct esp_change change[2] = {args->to.id.len ? esp_set(schema, PARENT, esp_s(args->to.id))
-                                                   : esp_unset(schema, PARENT),
-                                   esp_set(schema, DEPTH, esp_n(m->depth))};
     struct esp_write write = {
         .kind = ESP_UPDATE,
-        .item = esp_item_key(schema, args->at.id, 0),
+        .item = esp_item_key(schema, id, 0),
         .changes = change,
-        .change_count = 2,
-        .condition = &writes.exists,
+        .change_count = has_depth(a->layout) ? 2 : 1,
+        .condition = &writes->exists,
         .condition_count = 1,
-        .old = m->known ? &m->item : NULL,
+        .old = old,
     };
-    status = esp_writes_add(&writes, &write);
+    return esp_writes_add(writes, &write);
+}
+
+/* The node itself comes when all depths below it have arrived.  So the same move can be repeated
+ * after a cut: it finds the node below its old parent and does all again. */
+static enum esp_status move_write(struct esp_access *a, const struct esp_args *args,
+                                  const struct move *m, const struct below *below) {
+    struct esp_writes writes;
+    enum esp_status status = esp_writes_init(&writes, a, (size_t)below->list.count + 1);
+    if (status == ESP_OK) {
+        status = write_depths(&writes, below, 0, m->depth);
+    }
+    if (status == ESP_OK) {
+        status =
+            write_place(&writes, args->at.id, m->known ? &m->item : NULL, args->to.id, m->depth);
+    }
     return status == ESP_OK ? esp_writes_flush(&writes) : status;
 }
 
@@ -454,8 +526,7 @@ static enum esp_status op_move(struct esp_access *a, const struct esp_args *args
                                void *ctx) {
     (void)fn, (void)ctx;
     struct move m = {0};
-    struct below below = {0};
-    esp_item_list_init(&below.list, a);
+    struct below below = {.levels = 0};
     enum esp_status status = move_look_up(a, args, &m);
     if (status == ESP_OK) {
         status = move_check(a, args, &m);
@@ -463,8 +534,8 @@ static enum esp_status op_move(struct esp_access *a, const struct esp_args *args
     if (status != ESP_OK || esp_str_eq(m.at.parent, args->to.id)) {
         return status; /* refused, or there already */
     }
-    if (m.depth != m.at.depth) {
-        status = read_below(a, args->at.id, &below);
+    if (has_depth(a->layout) && m.depth != m.at.depth) {
+        status = read_below(a, args->at.id, UINT32_MAX, &below);
     }
     if (status == ESP_OK) {
         status = move_write(a, args, &m, &below);
@@ -478,31 +549,63 @@ static enum esp_status op_remove(struct esp_access *a, const struct esp_args *ar
                                  void *ctx) {
     (void)fn, (void)ctx;
     struct esp_item item;
-    struct esp_item_list below;
+    struct below below;
     struct esp_writes writes;
-    uint64_t children;
-    esp_item_list_init(&below, a);
     enum esp_status status = args->at.key ? ESP_OK : esp_access_get(a, args->at.id, &item);
     if (status == ESP_OK) {
-        status = walk(a, args->at.id, 1, UINT32_MAX, esp_item_list_add, &below, &children);
+        status = read_below(a, args->at.id, UINT32_MAX, &below);
     }
     if (status == ESP_OK) {
-        status = esp_writes_init(&writes, a, below.count);
+        status = esp_writes_init(&writes, a, below.list.count);
     }
-    for (uint32_t i = below.count; status == ESP_OK && i-- > 0;) {
-        struct esp_write write = {.kind = ESP_DELETE, .item = below.item[i], .old = &below.item[i]};
-        if (i + 1 < below.count &&
-            key_of(&below.item[i]).depth != key_of(&below.item[i + 1]).depth) {
-            status = esp_writes_flush(&writes);
-        }
-        if (status == ESP_OK) {
+    for (uint32_t level = below.levels; status == ESP_OK && level-- > 0;) {
+        for (uint32_t i = level ? below.end[level - 1] : 0;
+             status == ESP_OK && i < below.end[level]; i++) {
+            const struct esp_item *old = &below.list.item[i];
+            struct esp_write write = {.kind = ESP_DELETE, .item = *old, .old = old};
             status = esp_writes_add(&writes, &write);
         }
+        if (status == ESP_OK) {
+            status = esp_writes_flush(&writes);
+        }
+    }
+    return status == ESP_OK ? esp_access_delete(a, NULL, args->at.id, args->at.key ? NULL : &item)
+                            : status;
+}
+
+/* Depths below the children first, then the children, each with its new parent at once, then the
+ * node.  A repeat goes on with the children that are left. */
+static enum esp_status op_promote(struct esp_access *a, const struct esp_args *args,
+                                  esp_node_fn *fn, void *ctx) {
+    (void)fn, (void)ctx;
+    struct esp_item item;
+    struct adjacency_key key;
+    struct below below;
+    struct esp_writes writes;
+    bool known = !args->at.key;
+    enum esp_status status = known ? esp_access_get(a, args->at.id, &item) : ESP_OK;
+    if (status == ESP_OK) {
+        status = read_below(a, args->at.id, has_depth(a->layout) ? UINT32_MAX : 1, &below);
+    }
+    if (status != ESP_OK) {
+        return status;
+    }
+    key = known ? key_of(a->layout, &item) : *(const struct adjacency_key *)args->at.key;
+    if (key.parent.len == 0 && below.list.count) {
+        return esp_access_root_has_children(a, args->at.id);
+    }
+    status = esp_writes_init(&writes, a, below.list.count);
+    if (status == ESP_OK && has_depth(a->layout)) {
+        status = write_depths(&writes, &below, 1, key.depth - 1);
+    }
+    for (uint32_t i = 0; status == ESP_OK && below.levels && i < below.end[0]; i++) {
+        const struct esp_item *child = &below.list.item[i];
+        status = write_place(&writes, esp_item_text(child, ID), child, key.parent, key.depth);
     }
     if (status == ESP_OK) {
         status = esp_writes_flush(&writes);
     }
-    return status == ESP_OK ? esp_access_delete(a, NULL, args->at.id, args->at.key ? NULL : &item)
+    return status == ESP_OK ? esp_access_delete(a, NULL, args->at.id, known ? &item : NULL)
                             : status;
 }
 
@@ -510,7 +613,7 @@ static enum esp_status op_remove(struct esp_access *a, const struct esp_args *ar
 
 static enum esp_status check_item(void *ctx, const struct esp_item *item) {
     struct esp_check *check = ctx;
-    struct adjacency_key key = key_of(item);
+    struct adjacency_key key = key_of(check->access->layout, item);
     struct esp_check_way way = {.present = true, .depth = key.depth};
     uint32_t number, parent;
     enum esp_status status = esp_check_number(check, esp_item_text(item, ID), &number);
@@ -529,11 +632,22 @@ static enum esp_status check(struct esp_access *a, esp_finding_fn *fn, void *ctx
     esp_check_init(&c, a, sizeof(struct esp_check_way), fn, ctx);
     enum esp_status status = esp_check_scan(&c, check_item);
     if (status == ESP_OK) {
-        status = esp_check_ways(&c, true);
+        status = esp_check_ways(&c, has_depth(a->layout));
     }
     esp_check_fini(&c);
     return status;
 }
+
+static const struct esp_option options[] = {
+    {.name = "depth",
+     .type = ESP_OPT_CHOICE,
+     .offset = offsetof(struct esp_layout_settings, depth),
+     .argument = "on|off",
+     .fallback = "on",
+     .help = "store the depth; without it a move is one update",
+     .choices = esp_switch_names},
+    {.name = NULL},
+};
 
 extern const struct esp_layout_ops esp_layout_adjacency;
 const struct esp_layout_ops esp_layout_adjacency = {
@@ -551,6 +665,8 @@ const struct esp_layout_ops esp_layout_adjacency = {
             .index = {[BY_PARENT] = {.name = {"parentId-index", 14}, .pk = PARENT, .sk = -1}},
             .index_count = 1,
         },
+    .options = options,
+    .configure = configure,
     .parent_attr = PARENT,
     .view = view,
     .item_count = item_count,
@@ -573,6 +689,7 @@ const struct esp_layout_ops esp_layout_adjacency = {
             [ESP_OP_UPDATE] = esp_access_update,
             [ESP_OP_MOVE] = op_move,
             [ESP_OP_REMOVE] = op_remove,
+            [ESP_OP_PROMOTE] = op_promote,
         },
     .check = check,
 };

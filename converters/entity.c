@@ -124,12 +124,6 @@ static enum esp_status configure(struct esp_layout *l, struct esp_error *err) {
                         ESP_FMT(prefix), ESP_FMT(head));
     }
     if (!l->settings.refs) {
-        for (int i = PARENT_REF; i <= CHILD_REF; i++) {
-            if (!esp_str_eq(l->schema.attr[i].name, l->ops->schema.attr[i].name)) {
-                return esp_fail(err, ESP_ERR_USAGE, "--set attr.%.*s: only with refs=on",
-                                ESP_FMT(l->ops->schema.attr[i].name));
-            }
-        }
         l->schema.attr_count = has_depth(l) ? PARENT_REF : DEPTH;
     }
     return ESP_OK;
@@ -1244,7 +1238,6 @@ static enum esp_status check(struct esp_access *a, esp_finding_fn *fn, void *ctx
     return status;
 }
 
-static const char *const switch_names[] = {"on", "off", NULL};
 static const char *const refs_names[] = {"off", "on", NULL};
 
 static const struct esp_option options[] = {
@@ -1273,7 +1266,7 @@ static const struct esp_option options[] = {
      .argument = "on|off",
      .fallback = "on",
      .help = "store the depth; without it a move is one transaction",
-     .choices = switch_names},
+     .choices = esp_switch_names},
     {.name = NULL},
 };
 

@@ -44,6 +44,8 @@ const struct esp_layout_ops *esp_layout_find(const char *name) {
     return NULL;
 }
 
+const char *const esp_switch_names[] = {"on", "off", NULL};
+
 /* --- settings ------------------------------------------------------------------ */
 
 enum {
@@ -165,6 +167,19 @@ static enum esp_status rename_index(struct esp_layout *layout, const char *text,
                     layout->ops->name, ESP_FMT(old));
 }
 
+/* A name for what these settings do not store would be of no use. */
+static enum esp_status check_renamed(const struct esp_layout *layout, struct esp_error *err) {
+    const struct esp_schema *schema = &layout->ops->schema;
+    for (size_t i = layout->schema.attr_count; i < schema->attr_count; i++) {
+        if (!esp_str_eq(layout->schema.attr[i].name, schema->attr[i].name)) {
+            return esp_fail(err, ESP_ERR_USAGE,
+                            "--set attr.%.*s=%.*s: with the other settings it is not stored",
+                            ESP_FMT(schema->attr[i].name), ESP_FMT(layout->schema.attr[i].name));
+        }
+    }
+    return ESP_OK;
+}
+
 static enum esp_status check_names(const struct esp_schema *schema, struct esp_error *err) {
     for (size_t i = 0; i < schema->attr_count; i++) {
         for (size_t k = 0; k < i; k++) {
@@ -206,6 +221,9 @@ enum esp_status esp_layout_init(struct esp_layout *layout, const struct esp_layo
     }
     if (status == ESP_OK && ops->configure) {
         status = ops->configure(layout, err);
+    }
+    if (status == ESP_OK) {
+        status = check_renamed(layout, err);
     }
     return status == ESP_OK ? check_names(&layout->schema, err) : status;
 }

@@ -178,6 +178,7 @@ struct esp_layout_ops {
 #define ESP_GAP_MAX UINT64_C(1000000000)
 
 enum esp_switch { ESP_SWITCH_ON, ESP_SWITCH_OFF };
+extern const char *const esp_switch_names[]; /* "on", "off": for ESP_OPT_CHOICE */
 
 /* What `--set` can change; zeroed fields mean the default. */
 struct esp_layout_settings {

@@ -63,6 +63,10 @@ size_t suite_layouts(struct esp_layout layouts[SUITE_LAYOUTS_MAX]) {
         {"path", {{"separator=|", "attr.Path=p", "index.gsi1=by-root"}, 3}},
         {"nested-set", {{"gap=7"}, 1}},
         {"nested-set", {{"gap=1000000"}, 1}},
+        {"adjacency", {{"depth=off"}, 1}},
+        {"entity", {{"separator=|", "refs=on"}, 2}},
+        {"entity", {{"depth=off"}, 1}},
+        {"entity", {{"depth=off", "refs=on", "node=NODE#"}, 3}},
     };
     struct esp_error err = ESP_ERROR_INIT;
     size_t n = 0;

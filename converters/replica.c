@@ -522,6 +522,29 @@ static struct esp_item make_row(struct esp_str id, int64_t distance, struct esp_
     return row;
 }
 
+static enum esp_status rely_on_rows(struct esp_access *a, const struct esp_item_list *rows) {
+    enum esp_status status = ESP_OK;
+    for (uint32_t i = 0; status == ESP_OK && i < rows->count; i++) {
+        status = esp_access_rely(a, &rows->item[i]);
+    }
+    return status;
+}
+
+/* The chain of a new parent; what is written follows from all of its rows. */
+static enum esp_status look_up_parent(struct esp_access *a, const struct esp_locator *to,
+                                      struct chain_key *key) {
+    struct esp_item_list rows;
+    if (to->key || to->id.len == 0) {
+        *key = to->key ? *(const struct chain_key *)to->key : root_key;
+        return ESP_OK;
+    }
+    enum esp_status status = read_rows(a, to->id, &rows);
+    if (status == ESP_OK) {
+        status = rely_on_rows(a, &rows);
+    }
+    return status == ESP_OK ? chain_of(a, rows.item, rows.count, key) : status;
+}
+
 /* The row for the node itself is put first, because it finds out whether the id is new; until
  * the others are there the node is a root of its own. */
 static enum esp_status op_insert(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
@@ -530,7 +553,7 @@ static enum esp_status op_insert(struct esp_access *a, const struct esp_args *ar
     struct chain_key parent = {0};
     struct esp_writes writes;
     bool root = args->to.id.len == 0;
-    enum esp_status status = root ? ESP_OK : key_at(a, &args->to, &parent);
+    enum esp_status status = look_up_parent(a, &args->to, &parent);
     uint32_t copies = root ? 0 : parent.count + 1;
     if (status == ESP_OK) {
         status = esp_writes_init(&writes, a, copies);
@@ -725,6 +748,9 @@ static enum esp_status two_chains(struct esp_access *a, const struct esp_args *a
         status = esp_item_list_add(&part[first ? 0 : 1], &rows.item[i]);
     }
     *own = part[0];
+    if (status == ESP_OK) {
+        status = rely_on_rows(a, &part[1]);
+    }
     for (size_t i = 0; status == ESP_OK && i < 2; i++) {
         bool same = i == 1 && esp_str_eq(args->to.id, args->at.id);
         if (node[i]->key || node[i]->id.len == 0 || same) {
@@ -828,33 +854,96 @@ static enum esp_status remove_own_rows(struct move *m, struct esp_str id,
     return status == ESP_OK ? esp_writes_flush(&m->writes) : status;
 }
 
+/* The chain of the node that goes, and its rows where they must be looked up. */
+static enum esp_status look_up_own(struct esp_access *a, const struct esp_locator *at,
+                                   struct chain_key *from, struct esp_item_list *rows) {
+    if (at->key) {
+        *from = *(const struct chain_key *)at->key;
+        return ESP_OK;
+    }
+    enum esp_status status = read_rows(a, at->id, rows);
+    return status == ESP_OK ? chain_of(a, rows->item, rows->count, from) : status;
+}
+
+static enum esp_status remove_node(struct move *m, const struct esp_locator *at,
+                                   const struct esp_item_list *rows) {
+    enum esp_status status = remove_own_rows(m, at->id, at->key ? NULL : rows);
+    return status == ESP_OK
+               ? esp_access_delete(m->access, NULL, at->id, at->key ? NULL : &rows->item[0])
+               : status;
+}
+
 static enum esp_status op_remove(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                                  void *ctx) {
     (void)fn, (void)ctx;
     struct move m = {.access = a};
     struct esp_item_list rows = {0};
     struct esp_query q = window_query(args->at.id, 1, UINT32_MAX);
-    bool by_key = args->at.key != NULL;
-    enum esp_status status = ESP_OK;
-    if (by_key) {
-        m.from = *(const struct chain_key *)args->at.key;
-    } else {
-        status = read_rows(a, args->at.id, &rows);
-        if (status == ESP_OK) {
-            status = chain_of(a, rows.item, rows.count, &m.from);
-        }
-    }
+    enum esp_status status = look_up_own(a, &args->at, &m.from, &rows);
     if (status == ESP_OK) {
         status = esp_writes_init(&m.writes, a, ESP_WRITES_MAX);
     }
     if (status == ESP_OK) {
         status = esp_access_pages(a, &q, remove_page, &m);
     }
-    if (status == ESP_OK) {
-        status = remove_own_rows(&m, args->at.id, by_key ? NULL : &rows);
+    return status == ESP_OK ? remove_node(&m, &args->at, &rows) : status;
+}
+
+/* Of each node below: what was i above the promoted node's parent is now one nearer.  The last
+ * row goes when all of them are there in their new places. */
+static enum esp_status promote_page(void *ctx, struct esp_item *rows, size_t n,
+                                    struct esp_arena *arena) {
+    struct move *m = ctx;
+    const struct chain_key *from = &m->from;
+    enum esp_status status = ESP_OK;
+    for (size_t i = 0; i < n; i++) {
+        struct esp_str id = esp_item_text(&rows[i], ID), there = esp_item_text(&rows[i], ANCESTOR);
+        int64_t distance = esp_item_number(&rows[i], DISTANCE, 0);
+        for (uint32_t k = 0; status == ESP_OK && k < from->count; k++) {
+            struct esp_data data = rows[i].data;
+            struct esp_write write = {
+                .kind = ESP_PUT,
+                .item = make_row(id, distance + k, from->above[k], data),
+                .old = keep_row(arena, make_row(id, distance + k, there, data)),
+            };
+            there = from->above[k];
+            status = esp_writes_add(&m->writes, &write);
+        }
     }
-    return status == ESP_OK ? esp_access_delete(a, NULL, args->at.id, by_key ? NULL : &rows.item[0])
-                            : status;
+    if (status == ESP_OK) {
+        status = esp_writes_flush(&m->writes);
+    }
+    for (size_t i = 0; status == ESP_OK && i < n; i++) {
+        struct esp_item old = make_row(esp_item_text(&rows[i], ID),
+                                       esp_item_number(&rows[i], DISTANCE, 0) + from->count,
+                                       from->above[from->count - 1], rows[i].data);
+        struct esp_write write = {.kind = ESP_DELETE, .item = old, .old = keep_row(arena, old)};
+        status = esp_writes_add(&m->writes, &write);
+    }
+    return status == ESP_OK ? esp_writes_flush(&m->writes) : status;
+}
+
+static enum esp_status refuse_page(void *ctx, struct esp_item *rows, size_t n,
+                                   struct esp_arena *arena) {
+    struct move *m = ctx;
+    (void)n, (void)arena;
+    return esp_access_root_has_children(m->access, esp_item_text(&rows[0], ANCESTOR));
+}
+
+static enum esp_status op_promote(struct esp_access *a, const struct esp_args *args,
+                                  esp_node_fn *fn, void *ctx) {
+    (void)fn, (void)ctx;
+    struct move m = {.access = a};
+    struct esp_item_list rows = {0};
+    struct esp_query q = window_query(args->at.id, 1, UINT32_MAX);
+    enum esp_status status = look_up_own(a, &args->at, &m.from, &rows);
+    if (status == ESP_OK) {
+        status = esp_writes_init(&m.writes, a, ESP_WRITES_MAX);
+    }
+    if (status == ESP_OK) {
+        status = esp_access_pages(a, &q, m.from.count ? promote_page : refuse_page, &m);
+    }
+    return status == ESP_OK ? remove_node(&m, &args->at, &rows) : status;
 }
 
 /* --- check ------------------------------------------------------------------------ */
@@ -1039,6 +1128,7 @@ const struct esp_layout_ops esp_layout_replica = {
             [ESP_OP_UPDATE] = op_update,
             [ESP_OP_MOVE] = op_move,
             [ESP_OP_REMOVE] = op_remove,
+            [ESP_OP_PROMOTE] = op_promote,
         },
     .check = check,
 };

@@ -28,6 +28,20 @@ static const struct damage {
     {"path", "e", 0, UNSET, "Depth", NULL, 0, "wrong-depth", "e", ""},
     {"path", "C", 0, SET_NUMBER, "Depth", NULL, 1, "wrong-depth", "C", ""},
 
+    /* d goes below IV, its children do not follow */
+    {"tree-path", "d", 0, SET_TEXT, "path", "D#IV#d#", 0, "bad-path", "i", "d"},
+    {"tree-path", "a", 0, UNSET, "treeId", NULL, 0, "bad-path", "a", ""},
+    {"tree-path", "a", 0, UNSET, "path", NULL, 0, "bad-path", "a", ""},
+    {"tree-path", "a", 0, SET_TEXT, "path", "D#III#a", 0, "bad-path", "a", ""},
+    {"tree-path", "a", 0, SET_TEXT, "path", "D#III#", 0, "bad-path", "a", ""},
+    {"tree-path", "a", 0, SET_TEXT, "path", "#III#a#", 0, "bad-path", "a", ""},
+    {"tree-path", "c", 0, SET_TEXT, "treeId", "C", 0, "wrong-tree", "c", "IV"},
+    {"tree-path", "C", 0, SET_TEXT, "treeId", "D", 0, "wrong-tree", "C", ""},
+    {"tree-path", "I", 0, SET_TEXT, "path", "C#no#I#", 0, "missing-parent", "I", "no"},
+    {"tree-path", "IV", 0, DELETE, NULL, NULL, 0, "missing-parent", "c", "IV"},
+    {"tree-path", "e", 0, SET_NUMBER, "depth", NULL, 7, "wrong-depth", "e", ""},
+    {"tree-path", "C", 0, UNSET, "depth", NULL, 0, "wrong-depth", "C", ""},
+
     {"replica", "i", 1, DELETE, NULL, NULL, 0, "missing-row", "i", "V"},
     {"replica", "i", 3, DELETE, NULL, NULL, 0, "missing-row", "i", ""},
     {"replica", "V", 0, DELETE, NULL, NULL, 0, "missing-row", "V", "D"},

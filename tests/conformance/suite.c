@@ -61,6 +61,10 @@ size_t suite_layouts(struct esp_layout layouts[SUITE_LAYOUTS_MAX]) {
         struct esp_strings sets;
     } variants[] = {
         {"path", {{"separator=|", "attr.Path=p", "index.gsi1=by-root"}, 3}},
+        {"path", {{"escape=percent"}, 1}},
+        {"path", {{"depth=off", "separator=\xE2\x86\x92"}, 2}},
+        {"tree-path", {{"separator=/", "escape=percent", "index.tree-index=by-tree"}, 3}},
+        {"tree-path", {{"depth=off", "separator=\x1f"}, 2}},
         {"nested-set", {{"gap=7"}, 1}},
         {"nested-set", {{"gap=1000000"}, 1}},
         {"adjacency", {{"depth=off"}, 1}},

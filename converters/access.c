@@ -1,5 +1,6 @@
 #include "converters/access.h"
 
+#include "converters/paging.h"
 #include "converters/write_plan.h"
 
 /* --- items ---------------------------------------------------------------------- */
@@ -176,9 +177,10 @@ enum esp_status esp_access_get_ordered(struct esp_access *a, const struct esp_st
 enum esp_status esp_access_query(struct esp_access *a, const struct esp_query *q,
                                  struct esp_str skip, esp_node_fn *fn, void *ctx, uint64_t *count) {
     struct esp_node_sink sink = {.access = a, .fn = fn, .ctx = ctx, .skip = skip};
-    enum esp_status status = esp_session_query(a->session, q, esp_node_sink_add, &sink, a->err);
+    bool earlier;
+    enum esp_status status = esp_paging_query(a, q, esp_node_sink_add, &sink, fn, ctx, &earlier);
     if (count) {
-        *count = sink.count;
+        *count = sink.count + earlier;
     }
     return status;
 }

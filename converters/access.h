@@ -72,7 +72,8 @@ enum esp_status esp_access_exists(struct esp_access *a, struct esp_str id);
  * are skipped (check reports them). */
 enum esp_status esp_access_get_ordered(struct esp_access *a, const struct esp_str *ids, size_t n,
                                        esp_node_fn *fn, void *ctx);
-/* Pass on everything a query finds. *count (may be NULL): how many. */
+/* Pass on everything a query finds, or the page's part of it (converters/paging.h).  *count (may
+ * be NULL): how many; 0 only when the query finds nothing. */
 enum esp_status esp_access_query(struct esp_access *a, const struct esp_query *q,
                                  struct esp_str skip, esp_node_fn *fn, void *ctx, uint64_t *count);
 /* Page after page in bounded memory; the items live in `arena` until the function returns,

@@ -1,4 +1,5 @@
 #include "converters/access.h"
+#include "converters/paging.h"
 #include "converters/way.h"
 
 #include <stdio.h>
@@ -280,7 +281,9 @@ enum esp_status esp_operate(struct esp_access *a, enum esp_op op, const struct e
     if (checked != ESP_OK) {
         return checked;
     }
-    enum esp_status status = plan(a, args, fn, ctx);
+    bool page = a->paging && !a->paging->run && !esp_op_info[op].write;
+    enum esp_status status =
+        page ? esp_paging_operate(a, op, plan, args, fn, ctx) : plan(a, args, fn, ctx);
     return status == ESP_ERR_NOMEM ? esp_fail_nomem(a->err) : status;
 }
 

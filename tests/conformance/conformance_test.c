@@ -22,7 +22,7 @@ static void run_layouts(struct esp_store *store, uint32_t count) {
             .seed = first_seed + 1000 * i,
             .forests = forests ? forests : count,
             .nodes_max = 60,
-            .writes = 32,
+            .writes = 100,
             .sample = 4,
             .table = "conformance",
             .consistent = i % 2,
@@ -35,19 +35,19 @@ static void run_layouts(struct esp_store *store, uint32_t count) {
 static void memory_with_small_pages(void **state) {
     (void)state;
     struct esp_store_config config = {.page_bytes = 100, .no_sync = true};
-    run_layouts(open_store("memory:", &config), 150);
+    run_layouts(open_store("memory:", &config), 16);
 }
 
 static void memory_with_whole_pages(void **state) {
     (void)state;
     struct esp_store_config config = {.page_bytes = 0, .no_sync = true};
-    run_layouts(open_store("memory:", &config), 50);
+    run_layouts(open_store("memory:", &config), 6);
 }
 
 static void local_with_small_pages(void **state) {
     (void)state;
     struct esp_store_config config = {.page_bytes = 100, .no_sync = true};
-    run_layouts(open_store("local:", &config), 40);
+    run_layouts(open_store("local:", &config), 8);
 }
 
 /* A store may answer a batch of keys in any order; this one answers from the last to the first. */
@@ -96,7 +96,7 @@ static void memory_that_answers_backwards(void **state) {
     struct esp_store_ops backwards = *inner;
     backwards.execute = execute_backwards;
     store->ops = &backwards;
-    run_layouts(store, 15);
+    run_layouts(store, 4);
 }
 
 /* The null store keeps nothing; what emit gives must be what item_count says, however the

@@ -1,5 +1,6 @@
 #include "tests/conformance/suite.h"
 
+#include "converters/paging.h"
 #include "tests/conformance/by_plan.h"
 #include "tests/support/model.h"
 
@@ -235,13 +236,51 @@ static void begin(struct run *r, const char *doing) {
     esp_error_clear(&r->t.err);
 }
 
-/* The operation as it is planned, and the derived plan beside a native one. */
+enum { PAGED_READ_IN = 3 }; /* reads are also done in pages */
+
+/* Page after page, each from nothing but the text that the one before ended with. */
+static enum esp_status read_pages(struct run *r, uint64_t limit) {
+    char start[1 << 14] = "";
+    enum esp_status status = ESP_OK;
+    for (uint32_t pages = 0; status == ESP_OK && (pages == 0 || start[0]); pages++) {
+        struct esp_paging paging = {.limit = limit, .start = esp_str_from(start)};
+        uint32_t before = r->count;
+        esp_arena_reset(&r->t.scratch);
+        r->t.access.paging = &paging;
+        status = esp_operate(&r->t.access, r->op, &r->args, keep_node, r);
+        r->t.access.paging = NULL;
+        assert_null(paging.run);
+        if (pages > r->model.count + 2) {
+            run_fail(r, "there is no end of pages: %u", pages);
+        }
+        if (r->count - before > limit) {
+            run_fail(r, "page %u has %u nodes, not %u at most", pages, r->count - before,
+                     (unsigned)limit);
+        }
+        /* Only the last page may be less than full. */
+        if (status == ESP_OK && paging.next.len && r->count - before != limit) {
+            run_fail(r, "page %u has %u nodes, not %u", pages, r->count - before, (unsigned)limit);
+        }
+        assert_true(paging.next.len < sizeof start);
+        memcpy(start, paging.next.ptr ? paging.next.ptr : "", paging.next.len);
+        start[paging.next.len] = 0;
+    }
+    return status;
+}
+
+/* The operation as it is planned, now and then in pages; the derived plan beside a native one. */
 static void read_and_compare(struct run *r) {
     const struct esp_layout_ops *ops = r->t.layout->ops;
     bool ordered = r->op == ESP_OP_ANCESTORS || (ops->ordered && r->op != ESP_OP_ROOTS);
     begin(r, ops->op[r->op] ? "native" : "derived");
     enum esp_status status = esp_operate(&r->t.access, r->op, &r->args, keep_node, r);
     compare_answer(r, status, ordered);
+    static const uint64_t limits[] = {1, 2, 3, 1000};
+    if (esp_rng_below(&r->rng, PAGED_READ_IN) == 0) {
+        begin(r, "paged");
+        status = read_pages(r, limits[esp_rng_below(&r->rng, sizeof limits / sizeof limits[0])]);
+        compare_answer(r, status, r->op == ESP_OP_ANCESTORS);
+    }
     if (ops->op[r->op] && esp_derived[r->op]) {
         begin(r, "derived too");
         status = esp_derived[r->op](&r->t.access, &r->args, keep_node, r);

@@ -656,7 +656,7 @@ static enum esp_status delete_rows(struct move *m, const struct esp_item *row,
     struct esp_str id = esp_item_text(row, ID);
     int64_t distance = esp_item_number(row, DISTANCE, 0) + 1;
     enum esp_status status = ESP_OK;
-    for (uint32_t i = m->to.count; status == ESP_OK && i < m->from.count; i++) {
+    for (uint32_t i = m->from.count; status == ESP_OK && i-- > m->to.count;) {
         struct esp_item old = make_row(id, distance + i, m->from.above[i], row->data);
         struct esp_write write = {.kind = ESP_DELETE, .item = old, .old = keep_row(arena, old)};
         status = esp_writes_add(&m->writes, &write);
@@ -701,7 +701,8 @@ static enum esp_status move_top(struct move *m, bool by_key) {
     if (status == ESP_OK && by_key) {
         status = delete_rows(m, &m->top, arena);
     }
-    for (uint32_t i = 0; status == ESP_OK && i < m->own.count; i++) {
+    /* The row that names the parent goes last: until then the others can be brought back. */
+    for (uint32_t i = m->own.count; status == ESP_OK && i-- > 0;) {
         const struct esp_item *row = &m->own.item[i];
         struct esp_write write = {.kind = ESP_DELETE, .item = *row, .old = row};
         if (esp_item_number(row, DISTANCE, 0) > (int64_t)m->to.count) {
@@ -834,21 +835,20 @@ static enum esp_status remove_page(void *ctx, struct esp_item *rows, size_t n,
     return status == ESP_OK ? esp_writes_flush(&m->writes) : status;
 }
 
-/* The node's own rows but the one for itself: as read, because a torn remove may have taken
- * some already, or as the key tells. */
+/* The node's own rows but the one for itself, the parent's last: as read, because a torn remove
+ * may have taken some already, or as the key tells. */
 static enum esp_status remove_own_rows(struct move *m, struct esp_str id,
                                        const struct esp_item_list *rows) {
     const struct esp_schema *schema = &m->access->layout->schema;
     enum esp_status status = ESP_OK;
-    for (uint32_t i = 0; status == ESP_OK && rows && i < rows->count; i++) {
+    for (uint32_t i = rows ? rows->count : 0; status == ESP_OK && i-- > 0;) {
         struct esp_write write = {.kind = ESP_DELETE, .item = rows->item[i], .old = &rows->item[i]};
         if (esp_item_number(&rows->item[i], DISTANCE, 0) > 0) {
             status = esp_writes_add(&m->writes, &write);
         }
     }
-    for (uint32_t i = 0; status == ESP_OK && !rows && i < m->from.count; i++) {
-        struct esp_write write = {.kind = ESP_DELETE,
-                                  .item = esp_item_key(schema, id, (int64_t)i + 1)};
+    for (uint32_t i = rows ? 0 : m->from.count; status == ESP_OK && i > 0; i--) {
+        struct esp_write write = {.kind = ESP_DELETE, .item = esp_item_key(schema, id, i)};
         status = esp_writes_add(&m->writes, &write);
     }
     return status == ESP_OK ? esp_writes_flush(&m->writes) : status;

@@ -247,7 +247,7 @@ static void add_offender(struct offenders *o, const struct esp_forest *f, esp_no
         return;
     }
     char where[32] = "";
-    if (line) {
+    if (line && !f->several_sources) { /* a line of all files together would mislead */
         snprintf(where, sizeof where, " (line %u)", line);
     }
     int n = snprintf(o->named + o->len, sizeof o->named - o->len, "%s'%.*s%s'%s",

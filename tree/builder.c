@@ -660,6 +660,7 @@ static enum esp_status freeze(struct esp_forest_builder *b, struct numbering *n,
     }
     fill_forest(b, n, f);
     forest_adopt(f, n->count, n->root_count, &b->chunks, &b->names);
+    f->several_sources = b->locate != NULL;
     return fill_links(b, n, f, err);
 }
 

@@ -46,6 +46,7 @@ struct esp_forest {
     uint32_t id_len_max;    /* bytes */
     uint32_t data_size_max; /* the largest esp_data.size */
     bool id_has[256];       /* the bytes that occur in some id */
+    bool several_sources;   /* lines are counted through several files (locate, below) */
     const esp_node *parent; /* ESP_NODE_NONE for a root */
     const uint32_t *size;   /* nodes in the subtree, itself included: >= 1 */
     const uint32_t *depth;

@@ -201,17 +201,18 @@ static enum esp_status validate_ids(const struct esp_layout *l, const struct esp
         size_t sk = child || parent ? kind.len + l->separator.len + id.len : 0;
         if (id.len + node > ESP_PK_BYTES_MAX) {
             return esp_validate_fail(f, v, err, ESP_ERR_LIMIT,
-                                     "the partition key of '%.*s' has %zu bytes; DynamoDB takes "
-                                     "at most %d: use shorter ids",
-                                     ESP_FMT(id), id.len + node, ESP_PK_BYTES_MAX);
+                                     "the partition key %.*s%.*s... has %zu bytes, DynamoDB takes "
+                                     "at most %d: use a shorter id than '%.*s'",
+                                     ESP_FMT(prefix_of(l)), ESP_FMT(l->separator), id.len + node,
+                                     ESP_PK_BYTES_MAX, ESP_FMT(id));
         }
         if (sk > ESP_SK_BYTES_MAX) {
             return esp_validate_fail(f, v, err, ESP_ERR_LIMIT,
-                                     "the sort key %.*s%.*s... of a link of '%.*s' has %zu bytes; "
-                                     "DynamoDB takes at most %d: use shorter ids, or the layout "
-                                     "adjacency",
-                                     ESP_FMT(kind), ESP_FMT(l->separator), ESP_FMT(id), sk,
-                                     ESP_SK_BYTES_MAX);
+                                     "the sort key %.*s%.*s... of a link has %zu bytes, DynamoDB "
+                                     "takes at most %d: use the layout adjacency, or a shorter id "
+                                     "than '%.*s'",
+                                     ESP_FMT(kind), ESP_FMT(l->separator), sk, ESP_SK_BYTES_MAX,
+                                     ESP_FMT(id));
         }
     }
     return ESP_OK;

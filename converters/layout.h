@@ -174,8 +174,9 @@ struct esp_layout_ops {
     enum esp_status (*check)(struct esp_access *a, esp_finding_fn *fn, void *ctx);
 };
 
-/* With it every number of 2^32 nodes still fits 63 bits. */
-#define ESP_GAP_MAX UINT64_C(1000000000)
+/* So that half a gap more never overflows 64 bits; what fits a forest says nested-set's validate.
+ */
+#define ESP_GAP_MAX (UINT64_C(1) << 62)
 
 enum esp_switch { ESP_SWITCH_ON, ESP_SWITCH_OFF };
 extern const char *const esp_switch_names[]; /* "on", "off": for ESP_OPT_CHOICE */

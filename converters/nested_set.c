@@ -76,6 +76,24 @@ static enum esp_status emit(const struct esp_layout *l, const struct esp_forest 
     return ESP_OK;
 }
 
+/* All numbers must fit: the largest tree says which gaps do. */
+static enum esp_status validate(const struct esp_layout *l, const struct esp_forest *f,
+                                struct esp_error *err) {
+    esp_node largest = 0;
+    for (esp_node root = 0; root < f->count; root += f->size[root]) {
+        largest = f->size[root] > f->size[largest] ? root : largest;
+    }
+    int64_t fits = INT64_MAX / (2 * (int64_t)f->size[largest]);
+    if (gap_of(l) > fits) {
+        return esp_validate_fail(f, largest, err, ESP_ERR_LIMIT,
+                                 "the tree '%.*s' has %u nodes; with --set gap=%lld their numbers "
+                                 "do not fit 63 bits: the largest gap that fits is %lld",
+                                 ESP_FMT(esp_forest_id(f, largest)), f->size[largest],
+                                 (long long)gap_of(l), (long long)fits);
+    }
+    return esp_validate_items(l, f, err);
+}
+
 /* --- naming nodes ----------------------------------------------------------------- */
 
 static enum esp_status locate(const struct esp_layout *l, const struct esp_forest *f, esp_node v,
@@ -413,6 +431,11 @@ static enum esp_status last_taken(struct esp_access *a, const struct interval_ke
 static enum esp_status find_place(struct esp_access *a, const struct interval_key *parent,
                                   int64_t need, struct place *place) {
     int64_t gap = gap_of(a->layout), last;
+    if (parent->lft < 0 || parent->rgt < 0) {
+        return esp_fail(a->err, ESP_ERR_INPUT,
+                        "the table is damaged: numbers of the tree '%.*s' are negative",
+                        ESP_FMT(parent->tree));
+    }
     enum esp_status status = last_taken(a, parent, need, &last);
     if (status != ESP_OK) {
         return status;
@@ -542,6 +565,13 @@ static enum esp_status push_leave(struct push *p, int64_t rgt) {
     return status;
 }
 
+static enum esp_status no_numbers(struct esp_access *a, struct esp_str tree) {
+    return esp_fail(a->err, ESP_ERR_LIMIT,
+                    "the numbers of the tree '%.*s' have used up 63 bits: import it anew with a "
+                    "smaller --set gap",
+                    ESP_FMT(tree));
+}
+
 /* Push numbers up until one has room as it is; `last` is the largest number taken. */
 static enum esp_status push_on(struct push *p, int64_t last, int64_t step) {
     while (p->open_count || p->above.id.ptr) {
@@ -552,10 +582,14 @@ static enum esp_status push_on(struct push *p, int64_t last, int64_t step) {
         }
         int64_t rgt = p->open_count ? p->open[p->open_count - 1].key.rgt : p->above.key.rgt;
         int64_t lft = right ? key_of(right).lft : INT64_MAX;
-        int64_t old = lft < rgt ? lft : rgt, moved = old > last + step ? old : last + step;
-        if (moved == old) {
+        int64_t old = lft < rgt ? lft : rgt;
+        if (old > last && (uint64_t)old - (uint64_t)last >= (uint64_t)step) {
             break;
         }
+        if (last > INT64_MAX - step) {
+            return no_numbers(p->access, p->q.pk.s);
+        }
+        int64_t moved = last + step;
         status = lft < rgt ? push_enter(p, right, moved) : push_leave(p, moved);
         if (status != ESP_OK) {
             return status;
@@ -583,6 +617,33 @@ static enum esp_status push_plan(struct push *p, struct esp_access *a,
         p->moved = *moved;
     }
     return push_on(p, last, step);
+}
+
+/* Find `need` numbers at the end of a parent's interval, or plan to push for them.  `parent` may be
+ * NULL: they are those of a new tree. */
+static enum esp_status make_room(struct esp_access *a, const struct renumbered *parent,
+                                 const struct interval_key *moved, int64_t need,
+                                 struct place *place, struct push *push) {
+    int64_t gap = gap_of(a->layout), most = INT64_MAX / need;
+    if (!parent) {
+        *place = (struct place){.last = 0, .step = gap < most ? gap : most};
+        return ESP_OK;
+    }
+    enum esp_status status = find_place(a, &parent->key, need, place);
+    for (; status == ESP_OK && place->pushed; place->step = 1) {
+        if (place->step > (INT64_MAX - place->last) / need) {
+            status = no_numbers(a, parent->key.tree);
+        } else {
+            status =
+                push_plan(push, a, parent, moved, place->last + place->step * need, place->step);
+        }
+        if (status != ESP_ERR_LIMIT || place->step == 1) {
+            break;
+        }
+        esp_error_clear(a->err); /* near the end of all numbers they stand side by side */
+        status = ESP_OK;
+    }
+    return status;
 }
 
 /* Updates of the numbers that change. */
@@ -618,18 +679,29 @@ static enum esp_status push_write(const struct push *p, struct esp_writes *write
 
 /* --- writes ----------------------------------------------------------------------- */
 
+/* Room for new nodes below `to`, or (no id) for a tree of their own. */
+static enum esp_status room_below(struct esp_access *a, const struct esp_locator *to, int64_t need,
+                                  struct two *two, struct place *place, struct push **push) {
+    struct esp_args parent = {.to = *to};
+    enum esp_status status = look_up_two(a, &parent, two);
+    *push = esp_arena_calloc(a->scratch, 1, sizeof **push);
+    if (status != ESP_OK || !*push) {
+        return status == ESP_OK ? esp_fail_nomem(a->err) : status;
+    }
+    struct renumbered top = {to->id, two->to_item, two->to, two->to.lft, two->to.rgt};
+    status = make_room(a, to->id.len ? &top : NULL, NULL, need, place, *push);
+    return status == ESP_OK && two->to_item && !place->pushed ? esp_access_rely(a, two->to_item)
+                                                              : status;
+}
+
 static enum esp_status op_insert(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                                  void *ctx) {
     (void)fn, (void)ctx;
     struct two two;
-    struct place place = {.last = 0, .step = gap_of(a->layout)};
+    struct place place;
     struct esp_item item = {.data = args->data};
-    struct push *push = esp_arena_calloc(a->scratch, 1, sizeof *push);
-    struct esp_args parent = {.to = args->to};
-    enum esp_status status = push ? look_up_two(a, &parent, &two) : esp_fail_nomem(a->err);
-    if (status == ESP_OK && args->to.id.len) {
-        status = find_place(a, &two.to, 2, &place);
-    }
+    struct push *push;
+    enum esp_status status = room_below(a, &args->to, 2, &two, &place, &push);
     if (status != ESP_OK) {
         return status;
     }
@@ -642,14 +714,8 @@ static enum esp_status op_insert(struct esp_access *a, const struct esp_args *ar
         item.value[TREE] = esp_s(two.to.tree);
         item.value[PARENT] = esp_s(args->to.id);
     }
-    if (place.pushed) {
-        struct renumbered top = {args->to.id, two.to_item, two.to, two.to.lft, two.to.rgt};
-        status = push_plan(push, a, &top, NULL, rgt, place.step);
-    }
-    if (status == ESP_OK) { /* first, because the put finds out whether the id is new */
-        status = esp_access_insert(a, &item, args->id);
-    }
     struct esp_writes writes;
+    status = esp_access_insert(a, &item, args->id); /* first: it finds out whether the id is new */
     if (status == ESP_OK) {
         status = esp_writes_init(&writes, a, push->done_count);
     }
@@ -659,11 +725,90 @@ static enum esp_status op_insert(struct esp_access *a, const struct esp_args *ar
     return status == ESP_OK ? esp_writes_flush(&writes) : status;
 }
 
+static enum esp_status is_there(void *ctx, const struct esp_node_view *node) {
+    return esp_access_outcome(ctx, ESP_ERR_CONDITION, node->id, ESP_ERR_EXISTS);
+}
+
+/* ERR_EXISTS when a node of the forest is in the table, before anything is written. */
+static enum esp_status refuse_known(struct esp_access *a, const struct esp_forest *f) {
+    struct esp_str *ids = esp_arena_calloc(a->scratch, (size_t)f->count + 1, sizeof *ids);
+    if (!ids) {
+        return esp_fail_nomem(a->err);
+    }
+    for (esp_node v = 0; v < f->count; v++) {
+        ids[v] = esp_forest_id(f, v);
+    }
+    return esp_access_get_ordered(a, ids, f->count, is_there, a);
+}
+
+/* Items of the new nodes: all of them are numbered as the children of one node, or each root
+ * begins its own tree.  `above` is the new parent, or has the depth -1. */
+static enum esp_status put_forest(struct esp_writes *writes, const struct esp_forest *f,
+                                  struct esp_str parent, const struct interval_key *above,
+                                  const struct place *place) {
+    esp_node root = 0;
+    enum esp_status status = ESP_OK;
+    for (esp_node v = 0; status == ESP_OK && v < f->count; v++) {
+        bool top = f->parent[v] == ESP_NODE_NONE;
+        root = top ? v : root;
+        /* Nodes before the tree have taken two numbers each. */
+        int64_t rank = rank_of(f, v, root) + (parent.len ? 2 * (int64_t)root : 0);
+        struct esp_write write = {
+            .kind = ESP_PUT, .condition = &writes->absent, .condition_count = 1};
+        struct esp_item *item = &write.item;
+        item->data = esp_forest_data(f, v);
+        item->value[ID] = esp_s(esp_forest_id(f, v));
+        item->value[TREE] = esp_s(parent.len ? above->tree : esp_forest_id(f, root));
+        item->value[LFT] = esp_n(place->last + place->step * rank);
+        item->value[RGT] = esp_n(item->value[LFT].n + place->step * (2 * (int64_t)f->size[v] - 1));
+        item->value[DEPTH] = esp_n(above->depth + 1 + f->depth[v]);
+        if (!top || parent.len) {
+            item->value[PARENT] = esp_s(top ? parent : esp_forest_id(f, f->parent[v]));
+        }
+        status = esp_access_check_insert(writes->access, item);
+        if (status == ESP_OK) {
+            status = esp_writes_add(writes, &write);
+        }
+    }
+    return status == ESP_OK ? esp_writes_flush(writes) : status;
+}
+
+static enum esp_status op_insert_subtree(struct esp_access *a, const struct esp_args *args,
+                                         esp_node_fn *fn, void *ctx) {
+    (void)fn, (void)ctx;
+    const struct esp_forest *f = args->subtree;
+    struct two two;
+    struct place place;
+    struct push *push;
+    struct esp_writes writes;
+    enum esp_status status = esp_validate_items(a->layout, f, a->err);
+    if (status == ESP_OK) {
+        status = room_below(a, &args->to, 2 * (int64_t)f->count, &two, &place, &push);
+    }
+    if (status == ESP_OK) {
+        status = refuse_known(a, f);
+    }
+    if (status == ESP_OK) {
+        status = esp_writes_init(&writes, a, (size_t)f->count + push->done_count);
+    }
+    if (status == ESP_OK) {
+        status = put_forest(&writes, f, args->to.id, &two.to, &place);
+    }
+    if (status == ESP_OK) {
+        status = push_write(push, &writes);
+    }
+    if (status == ESP_OK) {
+        status = esp_writes_flush(&writes);
+    }
+    return esp_access_outcome(a, status, esp_forest_id(f, 0), ESP_ERR_EXISTS);
+}
+
 /* The moved subtree: its items in lft order, and the rank of each end among all ends. */
 struct subtree {
     struct esp_item_list item;
     struct ends {
         int64_t lft, rgt;
+        uint32_t level; /* below the top */
     } * rank;
 };
 
@@ -681,6 +826,7 @@ static enum esp_status rank_subtree(struct esp_access *a, struct subtree *tree) 
             tree->rank[stack[--open]].rgt = ++rank;
         }
         tree->rank[i].lft = ++rank;
+        tree->rank[i].level = open;
         stack[open++] = i;
     }
     while (open) {
@@ -761,7 +907,7 @@ static enum esp_status op_move(struct esp_access *a, const struct esp_args *args
                                void *ctx) {
     (void)fn, (void)ctx;
     struct two two;
-    struct place place = {.last = 0, .step = gap_of(a->layout)};
+    struct place place;
     struct subtree tree;
     bool to_root = args->to.id.len == 0;
     enum esp_status status = look_up_two(a, args, &two);
@@ -778,13 +924,13 @@ static enum esp_status op_move(struct esp_access *a, const struct esp_args *args
     }
     struct push *push = esp_arena_calloc(a->scratch, 1, sizeof *push);
     status = push ? read_subtree(a, args->at.id, &two.at, &tree) : esp_fail_nomem(a->err);
-    if (status == ESP_OK && !to_root) {
-        int64_t need = 2 * (int64_t)tree.item.count;
-        status = find_place(a, &two.to, need, &place);
-        if (status == ESP_OK && place.pushed) {
-            struct renumbered top = {args->to.id, two.to_item, two.to, two.to.lft, two.to.rgt};
-            status = push_plan(push, a, &top, &two.at, place.last + place.step * need, place.step);
-        }
+    if (status == ESP_OK) {
+        struct renumbered top = {args->to.id, two.to_item, two.to, two.to.lft, two.to.rgt};
+        status = make_room(a, to_root ? NULL : &top, &two.at, 2 * (int64_t)tree.item.count, &place,
+                           push);
+    }
+    if (status == ESP_OK && two.to_item && !place.pushed) {
+        status = esp_access_rely(a, two.to_item);
     }
     struct esp_writes writes;
     if (status == ESP_OK) {
@@ -817,6 +963,58 @@ static enum esp_status op_remove(struct esp_access *a, const struct esp_args *ar
     return status == ESP_OK ? esp_access_delete(a, two.at.lft + 1 < two.at.rgt ? &q : NULL,
                                                 args->at.id, two.at_item)
                             : status;
+}
+
+/* What is below the node is one level higher and its children have its parent; numbers stay, so
+ * they stand where it stood.  Levels follow from the numbers: a repeat does all again. */
+static enum esp_status promote_below(struct esp_writes *writes, const struct subtree *tree,
+                                     const struct interval_key *key) {
+    struct esp_access *a = writes->access;
+    const struct esp_schema *schema = &a->layout->schema;
+    enum esp_status status = ESP_OK;
+    for (uint32_t i = 1; status == ESP_OK && i < tree->item.count; i++) {
+        const struct esp_item *item = &tree->item.item[i];
+        struct esp_change *change = esp_arena_calloc(a->scratch, 2, sizeof *change);
+        if (!change) {
+            return esp_fail_nomem(a->err);
+        }
+        change[0] = esp_set(schema, DEPTH, esp_n(key->depth + tree->rank[i].level - 1));
+        change[1] = esp_set(schema, PARENT, esp_s(key->parent));
+        struct esp_write write = {
+            .kind = ESP_UPDATE,
+            .item = esp_item_key(schema, esp_item_text(item, ID), 0),
+            .changes = change,
+            .change_count = tree->rank[i].level == 1 ? 2 : 1,
+            .condition = &writes->exists,
+            .condition_count = 1,
+            .old = item,
+        };
+        status = esp_writes_add(writes, &write);
+    }
+    return status == ESP_OK ? esp_writes_flush(writes) : status;
+}
+
+static enum esp_status op_promote(struct esp_access *a, const struct esp_args *args,
+                                  esp_node_fn *fn, void *ctx) {
+    (void)fn, (void)ctx;
+    struct two two;
+    struct subtree tree;
+    struct esp_writes writes;
+    struct esp_args one = {.at = args->at};
+    enum esp_status status = look_up_two(a, &one, &two);
+    if (status == ESP_OK) {
+        status = read_subtree(a, args->at.id, &two.at, &tree);
+    }
+    if (status == ESP_OK && two.at.parent.len == 0 && tree.item.count > 1) {
+        return esp_access_root_has_children(a, args->at.id);
+    }
+    if (status == ESP_OK) {
+        status = esp_writes_init(&writes, a, tree.item.count);
+    }
+    if (status == ESP_OK) {
+        status = promote_below(&writes, &tree, &two.at);
+    }
+    return status == ESP_OK ? esp_access_delete(a, NULL, args->at.id, &tree.item.item[0]) : status;
 }
 
 /* --- check ------------------------------------------------------------------------ */
@@ -987,7 +1185,7 @@ const struct esp_layout_ops esp_layout_nested_set = {
     .parent_attr = PARENT,
     .view = view,
     .item_count = item_count,
-    .validate = esp_validate_items,
+    .validate = validate,
     .emit = emit,
     .locate = locate,
     .resolve = resolve,
@@ -1007,6 +1205,8 @@ const struct esp_layout_ops esp_layout_nested_set = {
             [ESP_OP_UPDATE] = esp_access_update,
             [ESP_OP_MOVE] = op_move,
             [ESP_OP_REMOVE] = op_remove,
+            [ESP_OP_INSERT_SUBTREE] = op_insert_subtree,
+            [ESP_OP_PROMOTE] = op_promote,
         },
     .check = check,
 };

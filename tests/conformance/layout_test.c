@@ -38,6 +38,16 @@ static void settings_are_taken(void **state) {
     sets = (struct esp_strings){{"gap=1000"}, 1};
     assert_int_equal(layout_of("nested-set", &sets).settings.gap, 1000);
     assert_true(esp_str_eq(layout_of("path", NULL).separator, ESP_STR("/")));
+    sets = (struct esp_strings){{"gap=4611686018427387904"}, 1};
+    assert_int_equal(layout_of("nested-set", &sets).settings.gap, INT64_C(1) << 62);
+    sets = (struct esp_strings){{"refs=on", "attr.parentId=up", "node=N"}, 3};
+    layout = layout_of("entity", &sets);
+    assert_int_equal(esp_schema_find_attr(&layout.schema, ESP_STR("up")), 3);
+    assert_int_equal(layout_of("entity", NULL).schema.attr_count, 3);
+    sets = (struct esp_strings){{"separator=:", "node=espalier"}, 2};
+    esp_error_clear(&err);
+    assert_status(ESP_ERR_USAGE, esp_layout_init(&layout, esp_layout_find("entity"), &sets, &err));
+    assert_message(&err, "espalier's own");
 }
 
 static void wrong_settings_are_refused(void **state) {
@@ -54,7 +64,12 @@ static void wrong_settings_are_refused(void **state) {
         {"path", "gap=2", "no setting 'gap'; it has separator"},
         {"replica", "separator=#", "no setting 'separator'; it has attr.OLD"},
         {"nested-set", "gap=x", "gap"},
-        {"nested-set", "gap=2000000000", "at most 1000000000"},
+        {"nested-set", "gap=4611686018427387905", "at most 4611686018427387904"},
+        {"adjacency", "depth=no", "depth"},
+        {"entity", "separator=##", "one character"},
+        {"entity", "refs=yes", "refs"},
+        {"entity", "node=espalier:", "espalier's own"},
+        {"entity", "attr.parentId=up", "it is not stored"},
         {"path", "attr.Path", "must be attr.OLD=NEW"},
         {"path", "attr.Path=", "must be attr.OLD=NEW"},
         {"path", "attr.Path=Root", "two attributes would be called 'Root'"},
@@ -177,6 +192,59 @@ static void long_paths_are_named(void **state) {
             assert_ok(layout.ops->validate(&layout, forest, &err), &err);
         }
     }
+    esp_forest_free(forest);
+}
+
+/* A chain of two, whose root's id has `root` bytes and whose leaf's has `leaf`. */
+static struct esp_forest *long_ids(size_t root, size_t leaf) {
+    static char id[2][ESP_ID_BYTES_MAX + 1];
+    struct drives_row rows[2] = {{id[0], ""}, {id[1], id[0]}};
+    memset(id, 0, sizeof id);
+    memset(id[0], 'r', root);
+    memset(id[1], 'l', leaf);
+    return forest_of_rows(rows, leaf ? 2 : 1);
+}
+
+/* NODE#, PARENT# and CHILD# stand before the id, in a key of 2048 bytes and in one of 1024. */
+static void ids_that_do_not_fit_behind_prefixes_are_named(void **state) {
+    (void)state;
+    static const struct {
+        size_t root, leaf;
+        uint64_t line; /* 0: it fits */
+        const char *part;
+    } cases[] = {
+        {2043, 0, 0, NULL},
+        {2044, 0, 1, "the partition key NODE#... has 2049 bytes, DynamoDB takes at most 2048"},
+        {1017, 1018, 0, NULL},
+        {1018, 5, 1,
+         "the sort key PARENT#... of a link has 1025 bytes, DynamoDB takes at most 1024"},
+        {5, 1019, 2,
+         "the sort key CHILD#... of a link has 1025 bytes, DynamoDB takes at most 1024"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct esp_forest *forest = long_ids(cases[i].root, cases[i].leaf);
+        struct esp_layout layout = layout_of("entity", NULL);
+        struct esp_error err = ESP_ERROR_INIT;
+        if (cases[i].line) {
+            validate_fails("entity", NULL, forest, ESP_ERR_LIMIT, cases[i].line, cases[i].part);
+        } else {
+            assert_ok(layout.ops->validate(&layout, forest, &err), &err);
+        }
+        esp_forest_free(forest);
+    }
+}
+
+static void gaps_that_do_not_fit_are_named(void **state) {
+    (void)state;
+    struct esp_forest *forest = drives_forest(); /* D has 12 nodes, from line 4 on */
+    struct esp_strings sets = {{"gap=384307168202282326"}, 1};
+    validate_fails("nested-set", &sets, forest, ESP_ERR_LIMIT, 4,
+                   "the tree 'D' has 12 nodes; with --set gap=384307168202282326 their numbers do "
+                   "not fit 63 bits: the largest gap that fits is 384307168202282325");
+    sets.value[0] = "gap=384307168202282325";
+    struct esp_layout layout = layout_of("nested-set", &sets);
+    struct esp_error err = ESP_ERROR_INIT;
+    assert_ok(layout.ops->validate(&layout, forest, &err), &err);
     esp_forest_free(forest);
 }
 
@@ -391,6 +459,85 @@ static void renumbering_is_what_it_must_be(void **state) {
     close_fixture(&f);
 }
 
+static enum esp_status no_finding(void *ctx, const struct esp_finding *finding) {
+    (void)ctx;
+    fail_msg("%s of '%.*s'", finding->name, ESP_FMT(finding->id));
+    return ESP_OK;
+}
+
+/* Leaves below one root until its numbers are used up; how many fitted. */
+static uint32_t fill(const char *gap, uint32_t most) {
+    static const struct drives_row root[] = {{"root", ""}};
+    struct fixture f = {.forest = forest_of_rows(root, 1)};
+    struct esp_strings sets = {{gap}, 1};
+    struct esp_error err = ESP_ERROR_INIT;
+    enum esp_status status = ESP_OK;
+    uint32_t n = 0;
+    f.layout = layout_of("nested-set", &sets);
+    assert_ok(esp_store_open("memory:", NULL, &esp_clock_system, &esp_alloc_libc, &f.store, &err),
+              &err);
+    suite_table_open(&f.table, f.store, &f.layout, "layout", f.forest);
+    while (status == ESP_OK && n < most) {
+        char id[16];
+        snprintf(id, sizeof id, "n%u", n);
+        struct esp_args args = {.id = esp_str_from(id), .to.id = ESP_STR("root")};
+        esp_arena_reset(&f.table.scratch);
+        status = esp_operate(&f.table.access, ESP_OP_INSERT, &args, NULL, NULL);
+        n += status == ESP_OK;
+    }
+    if (status != ESP_OK) {
+        struct esp_args args = {.id = ESP_STR("new"), .to.id = ESP_STR("root")};
+        refused(&f, ESP_OP_INSERT, &args, ESP_ERR_LIMIT, "'root' have used up 63 bits");
+    }
+    assert_ok(f.layout.ops->check(&f.table.access, no_finding, NULL), &f.table.err);
+    close_fixture(&f);
+    return n;
+}
+
+/* The largest gap leaves no number behind the root's; one less by n leaves some, side by side. */
+static void numbers_end_with_an_error(void **state) {
+    (void)state;
+    uint32_t n = fill("gap=4611686018427387903", 1000);
+    assert_in_range(n, 30, 100); /* a third of the room is left by each */
+    assert_int_equal(fill("gap=4611686018427387703", 1000), n + 200);
+    assert_int_equal(fill("gap=1000000000000", 100), 100);
+}
+
+static void a_root_with_children_is_not_promoted(void **state) {
+    (void)state;
+    for (size_t i = 0; esp_layouts[i]; i++) {
+        struct fixture f;
+        open_fixture(&f, esp_layouts[i]->name, drives_forest());
+        struct esp_args args = {.at.id = ESP_STR("C")};
+        if (esp_layout_has(&f.layout, ESP_OP_PROMOTE)) {
+            refused(&f, ESP_OP_PROMOTE, &args, ESP_ERR_REFUSED, "'C' is a root with children");
+        }
+        close_fixture(&f);
+    }
+}
+
+/* Links of more children than a transaction takes: some in one, the rest in the next. */
+static void many_children_are_promoted(void **state) {
+    (void)state;
+    enum { CHILDREN = 60 };
+    static char id[CHILDREN][8];
+    struct drives_row rows[CHILDREN + 2] = {{"root", ""}, {"v", "root"}};
+    struct fixture f;
+    for (uint32_t i = 0; i < CHILDREN; i++) {
+        snprintf(id[i], sizeof id[i], "c%u", i);
+        rows[i + 2] = (struct drives_row){id[i], "v"};
+    }
+    open_fixture(&f, "entity", forest_of_rows(rows, CHILDREN + 2));
+    struct esp_args args = {.at.id = ESP_STR("v")};
+    assert_int_equal(touched(&f, ESP_OP_PROMOTE, &args), CHILDREN + 4 * CHILDREN + 3);
+    args.at.id = ESP_STR("root");
+    esp_arena_reset(&f.table.scratch);
+    assert_ok(esp_operate(&f.table.access, ESP_OP_COUNT, &args, NULL, NULL), &f.table.err);
+    assert_int_equal(f.table.access.value, CHILDREN);
+    assert_ok(f.layout.ops->check(&f.table.access, no_finding, NULL), &f.table.err);
+    close_fixture(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_are_taken),
@@ -405,6 +552,11 @@ int main(void) {
         cmocka_unit_test(paths_that_would_be_too_long),
         cmocka_unit_test(a_cycle_writes_nothing),
         cmocka_unit_test(renumbering_is_what_it_must_be),
+        cmocka_unit_test(ids_that_do_not_fit_behind_prefixes_are_named),
+        cmocka_unit_test(gaps_that_do_not_fit_are_named),
+        cmocka_unit_test(numbers_end_with_an_error),
+        cmocka_unit_test(a_root_with_children_is_not_promoted),
+        cmocka_unit_test(many_children_are_promoted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* espalier query: one read operation, its answer in a defined order, and what it cost. */
 #include "cli/shared.h"
+#include "converters/answer.h"
+#include "converters/paging.h"
 
 #include <stdlib.h>
 
@@ -9,46 +11,9 @@ static const size_t answer_bytes_max = (size_t)8 << 30;
 struct query_options {
     struct esp_cli_options shared;
     bool cost;
+    uint64_t limit; /* 0: the whole answer */
+    const char *start;
 };
-
-/* The nodes of an answer, copied. */
-struct answer {
-    struct esp_arena arena;
-    struct esp_buf nodes; /* struct esp_node_view */
-};
-
-static size_t node_count(const struct answer *answer) {
-    return answer->nodes.len / sizeof(struct esp_node_view);
-}
-
-static struct esp_node_view *node_at(const struct answer *answer, size_t i) {
-    return (struct esp_node_view *)(void *)answer->nodes.ptr + i;
-}
-
-static void answer_init(struct answer *answer, const struct esp_alloc *alloc) {
-    esp_arena_init(&answer->arena, alloc, answer_bytes_max);
-    esp_buf_init(&answer->nodes, alloc, answer_bytes_max);
-}
-
-static void answer_fini(struct answer *answer) {
-    esp_buf_fini(&answer->nodes);
-    esp_arena_fini(&answer->arena);
-}
-
-static enum esp_status collect(void *ctx, const struct esp_node_view *node) {
-    struct answer *answer = ctx;
-    struct esp_node_view copy = *node;
-    struct esp_str data =
-        esp_arena_dup(&answer->arena, (struct esp_str){node->data.text, node->data.len});
-    copy.id = esp_arena_dup(&answer->arena, node->id);
-    if (node->parent_id.ptr) {
-        copy.parent_id = esp_arena_dup(&answer->arena, node->parent_id);
-    }
-    copy.data.text = data.ptr;
-    esp_buf_put(&answer->nodes, &copy, sizeof copy);
-    bool copied = copy.id.ptr && data.ptr && (copy.parent_id.ptr || !node->parent_id.ptr);
-    return copied && !answer->nodes.failed ? ESP_OK : ESP_ERR_NOMEM;
-}
 
 static int by_id(const void *a, const void *b) {
     return esp_str_cmp(((const struct esp_node_view *)a)->id,
@@ -75,6 +40,9 @@ static enum esp_status parse_arguments(struct esp_cli *cli, enum esp_op op, char
     }
     if (op == ESP_OP_IS_DESCENDANT || op == ESP_OP_LCA) {
         args->to.id = esp_str_from(words[1]);
+    } else if (op == ESP_OP_NEIGHBOURS || op == ESP_OP_HYDRATE) {
+        args->type = esp_str_from(words[1]);
+        args->weight = esp_str_from(count > 2 ? words[2] : NULL);
     } else if (op == ESP_OP_LEVEL) {
         status = parse_depth(cli, words[1], &args->lo);
     } else if (op == ESP_OP_WINDOW) {
@@ -94,18 +62,15 @@ static enum esp_status parse_arguments(struct esp_cli *cli, enum esp_op op, char
 /* level and tree start at a root: say which one it would be. */
 static enum esp_status require_root(struct esp_cli *cli, struct esp_cli_access *t,
                                     const struct esp_args *args) {
-    struct answer above;
-    answer_init(&above, cli->alloc);
-    struct esp_args at = {.at = args->at};
-    enum esp_status status = esp_operate(&t->access, ESP_OP_ANCESTORS, &at, collect, &above);
-    if (status == ESP_OK && node_count(&above) > 0) {
-        struct esp_str root = node_at(&above, 0)->id;
+    struct esp_answer above;
+    enum esp_status status = esp_answer_read(&t->access, ESP_OP_ANCESTORS, &args->at, true, &above);
+    if (status == ESP_OK && above.count > 0) {
+        struct esp_str root = above.node[0].id;
         int shown = root.len < ROOT_ID_SHOWN_MAX ? (int)root.len : ROOT_ID_SHOWN_MAX;
         status =
             esp_fail(&cli->err, ESP_ERR_USAGE, "%.*s is not a root: the root of its tree is %.*s",
                      ESP_FMT(args->at.id), shown, root.ptr);
     }
-    answer_fini(&above);
     esp_arena_reset(&t->scratch);
     memset(&t->session->usage, 0, sizeof t->session->usage); /* not the operation's cost */
     return status;
@@ -136,19 +101,30 @@ static void put_node_json(struct esp_buf *out, const struct esp_node_view *node)
     }
     ESP_BUF_LIT(out, ",\"payload\":{");
     esp_data_put_plain_json(out, node->data);
-    ESP_BUF_LIT(out, "}}");
+    ESP_BUF_LIT(out, "}");
+    if (node->edges.ptr) {
+        ESP_BUF_LIT(out, ",\"edges\":");
+        esp_buf_put_str(out, node->edges);
+    }
+    ESP_BUF_LIT(out, "}");
 }
 
-static void put_json(struct esp_buf *out, enum esp_op op, const struct answer *answer,
+static void put_json(struct esp_buf *out, enum esp_op op, const struct esp_answer *answer,
                      const struct esp_cli_access *t) {
+    const struct esp_paging *paging = t->access.paging;
     esp_buf_printf(out, "{\"schema\":1,\"operation\":\"%s\",\"nodes\":[", esp_op_info[op].name);
-    for (size_t i = 0; i < node_count(answer); i++) {
+    for (uint32_t i = 0; i < answer->count; i++) {
         if (i > 0) {
             esp_buf_put_char(out, ',');
         }
-        put_node_json(out, node_at(answer, i));
+        put_node_json(out, &answer->node[i]);
     }
     ESP_BUF_LIT(out, "],");
+    if (paging && paging->next.len) {
+        esp_buf_printf(out, "\"next\":\"%.*s\",", ESP_FMT(paging->next));
+    } else if (paging) {
+        ESP_BUF_LIT(out, "\"next\":null,");
+    }
     if (op == ESP_OP_COUNT) {
         esp_buf_printf(out, "\"value\":%llu,", (unsigned long long)t->access.value);
     } else if (op == ESP_OP_IS_DESCENDANT) {
@@ -172,19 +148,19 @@ static struct esp_str parent_text(const struct esp_node_view *node) {
     return node->parent_id.len ? node->parent_id : ESP_STR("-");
 }
 
-static void put_table(struct esp_buf *out, const struct answer *answer) {
+static void put_table(struct esp_buf *out, const struct esp_answer *answer) {
     size_t id_width = sizeof "id" - 1, parent_width = sizeof "parent" - 1;
-    for (size_t i = 0; i < node_count(answer); i++) {
-        size_t id_len = node_at(answer, i)->id.len;
-        size_t parent_len = parent_text(node_at(answer, i)).len;
+    for (uint32_t i = 0; i < answer->count; i++) {
+        size_t id_len = answer->node[i].id.len;
+        size_t parent_len = parent_text(&answer->node[i]).len;
         id_width = id_len > id_width ? id_len : id_width;
         parent_width = parent_len > parent_width ? parent_len : parent_width;
     }
     put_cell(out, ESP_STR("id"), id_width);
     put_cell(out, ESP_STR("parent"), parent_width);
     ESP_BUF_LIT(out, "depth  payload\n");
-    for (size_t i = 0; i < node_count(answer); i++) {
-        const struct esp_node_view *node = node_at(answer, i);
+    for (uint32_t i = 0; i < answer->count; i++) {
+        const struct esp_node_view *node = &answer->node[i];
         put_cell(out, node->id, id_width);
         put_cell(out, parent_text(node), parent_width);
         if (node->depth >= 0) {
@@ -198,7 +174,7 @@ static void put_table(struct esp_buf *out, const struct answer *answer) {
 }
 
 static enum esp_status print_answer(struct esp_cli *cli, const struct query_options *o,
-                                    enum esp_op op, const struct answer *answer,
+                                    enum esp_op op, const struct esp_answer *answer,
                                     const struct esp_cli_access *t) {
     struct esp_buf out;
     esp_buf_init(&out, cli->alloc, OUTPUT_BYTES_MAX);
@@ -210,6 +186,9 @@ static enum esp_status print_answer(struct esp_cli *cli, const struct query_opti
         esp_buf_printf(&out, "%llu\n", (unsigned long long)t->access.value);
     } else {
         put_table(&out, answer);
+        if (t->access.paging && t->access.paging->next.len) {
+            esp_buf_printf(&out, "the next page: --start %.*s\n", ESP_FMT(t->access.paging->next));
+        }
     }
     if (o->cost && !o->shared.json) {
         esp_cli_put_cost(&out, &t->session->usage, false);
@@ -223,25 +202,39 @@ static enum esp_status print_answer(struct esp_cli *cli, const struct query_opti
 
 static enum esp_status ask(struct esp_cli *cli, const struct query_options *o, enum esp_op op,
                            const struct esp_args *args, struct esp_cli_access *t) {
-    struct answer answer;
+    struct esp_arena arena;
+    struct esp_answer answer = {.arena = &arena};
+    struct esp_paging paging = {.limit = o->limit, .start = esp_str_from(o->start)};
     enum esp_status status = ESP_OK;
-    if (op == ESP_OP_LEVEL || op == ESP_OP_TREE) {
+    if ((op == ESP_OP_LEVEL || op == ESP_OP_TREE) && !o->start) {
         status = require_root(cli, t, args);
     }
-    answer_init(&answer, cli->alloc);
+    esp_arena_init(&arena, cli->alloc, answer_bytes_max);
+    t->access.paging = o->limit ? &paging : NULL;
     if (status == ESP_OK) {
-        status = esp_operate(&t->access, op, args, collect, &answer);
+        status = esp_operate(&t->access, op, args, esp_answer_add, &answer);
     }
     if (status == ESP_OK) {
-        if (!t->layout.ops->ordered && op != ESP_OP_ANCESTORS && node_count(&answer) > 1) {
-            qsort(answer.nodes.ptr, node_count(&answer), sizeof(struct esp_node_view), by_id);
+        if (!t->layout.ops->ordered && op != ESP_OP_ANCESTORS && answer.count > 1) {
+            qsort(answer.node, answer.count, sizeof *answer.node, by_id);
         }
         status = print_answer(cli, o, op, &answer, t);
     } else {
         esp_fail(&cli->err, status, "%s: %s", esp_op_info[op].name, esp_status_text(status));
     }
-    answer_fini(&answer);
+    t->access.paging = NULL;
+    esp_arena_fini(&arena);
     return status;
+}
+
+static enum esp_status check_paging(struct esp_cli *cli, const struct query_options *o,
+                                    enum esp_op op) {
+    if (o->start && !o->limit) {
+        return esp_fail(&cli->err, ESP_ERR_USAGE, "--start needs --limit N, N nodes a page");
+    }
+    return o->limit && has_value(op)
+               ? esp_fail(&cli->err, ESP_ERR_USAGE, "%s has no pages", esp_op_info[op].name)
+               : ESP_OK;
 }
 
 static enum esp_status run(struct esp_cli *cli, void *options, char **operands, size_t count) {
@@ -250,6 +243,9 @@ static enum esp_status run(struct esp_cli *cli, void *options, char **operands, 
     struct esp_cli_access t;
     enum esp_op op;
     enum esp_status status = esp_cli_operation(cli, operands[1], false, count - 2, &op);
+    if (status == ESP_OK) {
+        status = check_paging(cli, o, op);
+    }
     if (status == ESP_OK) {
         status = parse_arguments(cli, op, operands + 2, count - 2, &args);
     }
@@ -269,6 +265,16 @@ static const struct esp_option own_options[] = {
      .type = ESP_OPT_FLAG,
      .offset = offsetof(struct query_options, cost),
      .help = "also print requests, round trips and read units"},
+    {.name = "limit",
+     .type = ESP_OPT_U64,
+     .offset = offsetof(struct query_options, limit),
+     .argument = "N",
+     .help = "answer N nodes, and where the next page begins"},
+    {.name = "start",
+     .type = ESP_OPT_STRING,
+     .offset = offsetof(struct query_options, start),
+     .argument = "CURSOR",
+     .help = "answer the page that begins there: what the page before said"},
     {.name = NULL}};
 static const struct esp_option *const tables[] = {
     esp_cli_table_options, esp_cli_layout_options, own_options, esp_cli_read_options,
@@ -281,7 +287,8 @@ const struct esp_command esp_command_query = {
     .required = "--table NAME --layout LAYOUT",
     .details =
         "espalier list operations shows the operations and their arguments. Nodes come root\n"
-        "first for ancestors, else in sibling order where the layout keeps it, else by id.\n",
+        "first for ancestors, else in sibling order where the layout keeps it, else by id; pages\n"
+        "follow each other in the order of the table.\n",
     .example = "  espalier query local:db --table world --layout path children 150 --cost\n"
                "  espalier query local:db --table world --layout path window 001 1 2 --json\n",
     .options = tables,

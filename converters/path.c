@@ -12,6 +12,7 @@
  * descendants are one query and ancestors one batch of gets; by id alone a GetItem comes first.
  */
 #include "converters/check.h"
+#include "converters/paging.h"
 #include "converters/validate.h"
 #include "converters/way.h"
 
@@ -427,6 +428,8 @@ static enum esp_status query_range(struct esp_access *a, const struct range *ran
     const struct esp_layout *l = a->layout;
     uint32_t depth = depth_of(l, range->key.down);
     struct depths d = {.hi = UINT32_MAX, .fn = fn, .ctx = ctx};
+    struct esp_node_sink sink = {.access = a, .fn = pass_depths, .ctx = &d, .skip = range->skip};
+    bool earlier = false;
     struct esp_query q;
     struct esp_condition filter = {
         .name = l->schema.attr[DEPTH].name, /* depth=off: not used */
@@ -449,10 +452,10 @@ static enum esp_status query_range(struct esp_access *a, const struct range *ran
         }
     }
     if (some) {
-        status = esp_access_query(a, &q, range->skip, pass_depths, &d, NULL);
+        status = esp_paging_query(a, &q, esp_node_sink_add, &sink, fn, ctx, &earlier);
     }
     if (count) {
-        *count = d.count;
+        *count = d.count + earlier;
     }
     return status;
 }

@@ -7,6 +7,7 @@
  * the subtree, the rows that point above the moved node.
  */
 #include "converters/check.h"
+#include "converters/paging.h"
 #include "converters/validate.h"
 
 #include <stdio.h>
@@ -216,9 +217,12 @@ static enum esp_status window_of(struct esp_access *a, const struct esp_locator 
                                  esp_node_fn *fn, void *ctx) {
     struct row_sink sink = {.access = a, .fn = fn, .ctx = ctx, .key = key};
     struct esp_query q = window_query(at->id, lo, hi);
-    enum esp_status status = esp_session_query(a->session, &q, row_sink_add, &sink, a->err);
+    bool earlier;
+    enum esp_status status = esp_paging_query(a, &q, row_sink_add, &sink, fn, ctx, &earlier);
     /* Only an empty answer leaves open whether the node is there. */
-    return status == ESP_OK && sink.count == 0 && !at->key ? esp_access_exists(a, at->id) : status;
+    return status == ESP_OK && sink.count == 0 && !earlier && !at->key
+               ? esp_access_exists(a, at->id)
+               : status;
 }
 
 static enum esp_status op_window(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
@@ -291,7 +295,7 @@ static enum esp_status op_siblings(struct esp_access *a, const struct esp_args *
     enum esp_status status = find_parent(a, &args->at, &parent);
     struct esp_query q = window_query(parent, 1, 1);
     return status == ESP_OK && parent.len
-               ? esp_session_query(a->session, &q, row_sink_add, &sink, a->err)
+               ? esp_paging_query(a, &q, row_sink_add, &sink, fn, ctx, NULL)
                : status;
 }
 

@@ -560,21 +560,26 @@ static enum esp_status op_tree(struct esp_access *a, const struct esp_args *args
                                                            : status;
 }
 
+static enum esp_status add_root(void *sink, const struct esp_item *item) {
+    const struct esp_node_sink *s = sink;
+    const struct esp_layout *l = s->access->layout;
+    bool is_root = path_depth(l, esp_item_text(item, PATH)) == 0;
+    return is_root && !esp_item_reserved(&l->schema, item) ? esp_node_sink_add(sink, item) : ESP_OK;
+}
+
 /* tree-path: every node has a treeId, so roots are told by their depth. */
 static enum esp_status op_roots(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                                 void *ctx) {
     (void)args;
     const struct esp_layout *l = a->layout;
-    struct esp_scan scan = {.index = ESP_PRIMARY, .consistent = a->consistent};
-    struct depths d = {.hi = has_depth(l) ? UINT32_MAX : 0, .fn = fn, .ctx = ctx};
-    struct esp_node_sink sink = {.access = a, .fn = pass_depths, .ctx = &d};
-    struct esp_condition filter = {.op = ESP_EQ, .lo = esp_n(0)};
-    if (has_depth(l)) {
-        filter.name = l->schema.attr[DEPTH].name;
-        scan.filter = &filter;
-        scan.filter_count = 1;
-    }
-    return esp_session_scan(a->session, &scan, esp_node_sink_add, &sink, a->err);
+    struct esp_condition filter = {
+        .name = l->schema.attr[DEPTH].name, .op = ESP_EQ, .lo = esp_n(0)};
+    struct esp_scan scan = {.index = ESP_PRIMARY,
+                            .filter = &filter,
+                            .filter_count = has_depth(l) ? 1 : 0,
+                            .consistent = a->consistent};
+    struct esp_node_sink sink = {.access = a, .fn = fn, .ctx = ctx};
+    return esp_session_scan(a->session, &scan, add_root, &sink, a->err);
 }
 
 /* --- writes ----------------------------------------------------------------------- */

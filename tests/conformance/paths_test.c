@@ -183,6 +183,36 @@ static void tree_path_needs_fewer_requests(void **state) {
     close_fixture(&tree_path);
 }
 
+static enum esp_status count_node(void *ctx, const struct esp_node_view *node) {
+    (void)node;
+    ++*(size_t *)ctx;
+    return ESP_OK;
+}
+
+/* espalier's own items have no path, and neither has a root of `path`. */
+static void locks_are_no_roots(void **state) {
+    (void)state;
+    static const struct {
+        const char *layout;
+        struct esp_strings sets;
+    } cases[] = {{"path", {{"depth=off"}, 1}},
+                 {"tree-path", {{NULL}, 0}},
+                 {"tree-path", {{"depth=off"}, 1}}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct fixture f;
+        struct esp_args args = {.lo = 0};
+        struct esp_write lock = {.kind = ESP_PUT};
+        size_t roots = 0;
+        open_fixture(&f, cases[i].layout, cases[i].sets);
+        lock.item.value[0] = esp_s(ESP_STR("espalier:lock"));
+        assert_ok(esp_session_write(f.table.session, &lock, 1, NULL, &f.table.err), &f.table.err);
+        assert_ok(esp_operate(&f.table.access, ESP_OP_ROOTS, &args, count_node, &roots),
+                  &f.table.err);
+        assert_int_equal(roots, 2);
+        close_fixture(&f);
+    }
+}
+
 /* --- promote ---------------------------------------------------------------------- */
 
 static void promote_writes_each_item_once(void **state) {
@@ -290,6 +320,7 @@ int main(void) {
         cmocka_unit_test(separators_of_escapes_are_refused),
         cmocka_unit_test(depths_are_counted_in_paths),
         cmocka_unit_test(tree_path_needs_fewer_requests),
+        cmocka_unit_test(locks_are_no_roots),
         cmocka_unit_test(promote_writes_each_item_once),
         cmocka_unit_test(roots_with_children_are_not_promoted),
         cmocka_unit_test(views_of_damaged_items),

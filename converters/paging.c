@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 enum { VERSION = 1, DIGEST_TEXT_LEN = 16, LIMIT_GROWTH_MAX = 4 };
+/* Of items to evaluate: DynamoDB's is a 32 bit number, and 1 MB ends a page long before. */
+static const uint64_t request_limit_max = 1000000;
 
 /* One page of one operation.  Groups of loose nodes have even numbers, queries odd ones. */
 struct esp_page_run {
@@ -389,7 +391,8 @@ static enum esp_status tap_add(void *ctx, const struct esp_item *item) {
 /* Items to evaluate next when the last `limit` gave `found` nodes of which `left` more fit: a
  * filter, or a node that is left out, makes it more than that. */
 static uint64_t next_limit(uint64_t limit, uint64_t found, uint64_t left) {
-    uint64_t most = limit > UINT64_MAX / LIMIT_GROWTH_MAX ? limit : limit * LIMIT_GROWTH_MAX;
+    uint64_t most =
+        limit * LIMIT_GROWTH_MAX < request_limit_max ? limit * LIMIT_GROWTH_MAX : request_limit_max;
     uint64_t wanted = found && left < UINT64_MAX / limit ? left * limit / found + 1 : most;
     return wanted < most ? wanted : most;
 }
@@ -400,7 +403,7 @@ static enum esp_status run_query(struct esp_page_run *run, const struct esp_quer
     struct esp_query page = *q;
     bool more = true;
     enum esp_status status = ESP_OK;
-    page.limit = run->left;
+    page.limit = run->left < request_limit_max ? run->left : request_limit_max;
     while (status == ESP_OK && more) {
         uint64_t before = run->passed;
         run->querying = true;

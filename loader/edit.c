@@ -1,6 +1,7 @@
 #include "loader/edit.h"
 
 #include "loader/lock.h"
+#include "loader/reads.h"
 
 enum { PLANS_MAX = 4, CAUSE_BYTES_MAX = 480 };
 
@@ -14,6 +15,7 @@ struct edit {
     struct esp_lock *lock; /* NULL: none */
     struct esp_arena arena;
     struct esp_images images;
+    struct esp_reads reads; /* what they follow from */
 };
 
 static const struct esp_store_ops *ops_of(const struct edit *e) {
@@ -91,10 +93,13 @@ static enum esp_status plan_once(struct edit *e) {
     const struct esp_schema *schema = &a->session->table->schema;
     esp_write_plan_init(&plan, schema, &e->arena);
     esp_images_init(&e->images, schema, &e->arena);
+    esp_reads_init(&e->reads, schema, &e->arena);
+    a->session->watch = &e->reads.watch;
     a->plan = &plan;
     a->consistent = true;
     enum esp_status status = esp_operate(a, e->op, e->args, NULL, NULL);
     a->plan = NULL;
+    a->session->watch = NULL;
     a->consistent = consistent;
     return status == ESP_OK ? esp_images_plan(&e->images, a, &plan) : status;
 }
@@ -162,15 +167,27 @@ static struct states count_states(const struct esp_images *images) {
     return s;
 }
 
+/* Does the edit put payloads somewhere else that it has read?  What an insert puts is new. */
+static bool copies_payloads(const struct edit *e) {
+    return e->result->puts > 0 && (e->op == ESP_OP_MOVE || e->op == ESP_OP_PROMOTE);
+}
+
+static enum esp_status verify(struct edit *e) {
+    return esp_reads_verify(&e->reads, &e->images, e->a->session, copies_payloads(e), e->a->err);
+}
+
+/* A transaction cannot be taken back, so what it follows from is looked at before. */
 static enum esp_status forward(struct edit *e) {
     struct esp_images_run run = {.way = ESP_IMAGES_FORWARD,
                                  .transaction = e->options->atomic,
+                                 .payloads = copies_payloads(e),
                                  .before_wave = keep_lock,
                                  .ctx = e};
-    enum esp_status status = esp_images_run(&e->images, e->a->session, &run, e->a->err);
-    return status == ESP_OK && !e->options->atomic
-               ? esp_images_verify_basis(&e->images, e->a->session, e->a->err)
-               : status;
+    enum esp_status status = e->options->atomic ? verify(e) : ESP_OK;
+    if (status == ESP_OK) {
+        status = esp_images_run(&e->images, e->a->session, &run, e->a->err);
+    }
+    return status == ESP_OK && !e->options->atomic ? verify(e) : status;
 }
 
 /* Take back one's own writes; false when some are still there, or may be. */

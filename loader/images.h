@@ -96,6 +96,8 @@ struct esp_images_run {
      * Not set: such an item is ERR_CONFLICT. */
     bool idempotent;
     bool look_only;   /* with idempotent: write nothing, `written` counts what would be */
+    bool payloads;    /* deletes are of items whose payload, too, is as in the image: it was put
+                         elsewhere by the same edit.  Looked at right before the write */
     bool only_done;   /* pass over images that are UNTOUCHED: take back one's own writes only */
     bool transaction; /* all in one, at most 100; the basis is checked in it, or after it if it
                          does not fit; stages do not matter then */

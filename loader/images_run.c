@@ -401,6 +401,22 @@ static enum esp_status make_writes(struct runner *r) {
     return status;
 }
 
+/* A condition on a whole payload would not fit in a request. */
+static enum esp_status check_payloads(struct runner *r) {
+    bool deletes = false;
+    for (uint32_t i = 0; r->run->payloads && i < r->count; i++) {
+        deletes = deletes || !to_of(r, r->image[i]);
+    }
+    enum esp_status status = deletes ? look(r) : ESP_OK;
+    for (uint32_t i = 0; deletes && status == ESP_OK && i < r->count; i++) {
+        const struct esp_item *from = from_of(r, r->image[i]);
+        if (!to_of(r, r->image[i]) && r->there[i] && !esp_data_equal(from->data, r->now[i].data)) {
+            status = conflict(r, from, "changed");
+        }
+    }
+    return status;
+}
+
 /* r->image[0 .. count). */
 static enum esp_status send_wave(struct runner *r, bool together) {
     size_t left = 0;
@@ -413,6 +429,9 @@ static enum esp_status send_wave(struct runner *r, bool together) {
     if (status == ESP_OK && r->run->look_only) {
         r->run->written += r->count;
         return ESP_OK;
+    }
+    if (status == ESP_OK) {
+        status = check_payloads(r);
     }
     if (status == ESP_OK) {
         status = make_writes(r);
@@ -537,7 +556,12 @@ static enum esp_status run_transaction(struct runner *r) {
     }
     for (r->count = 0; status == ESP_OK && r->count < r->images->count; r->count++) {
         r->image[r->count] = &r->images->image[r->count];
-        status = make_write(r, r->image[r->count], &r->w[r->count]);
+    }
+    if (status == ESP_OK) {
+        status = check_payloads(r);
+    }
+    if (status == ESP_OK) {
+        status = make_writes(r);
     }
     uint32_t n = r->count;
     bool fits = n + basis.count <= ESP_IMAGES_TRANSACTION_MAX;

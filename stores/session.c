@@ -198,6 +198,28 @@ static struct esp_request *new_window(struct esp_session *s, size_t requests,
     return window;
 }
 
+/* --- watched reads --------------------------------------------------------------- */
+
+/* Between a store and a caller's function. */
+struct watched {
+    const struct esp_watch *watch;
+    int index;
+    esp_item_fn *fn;
+    void *ctx;
+};
+
+static enum esp_status pass_watched(void *ctx, const struct esp_item *item) {
+    struct watched *w = ctx;
+    enum esp_status status = w->watch->item(w->watch->ctx, w->index, item);
+    return status == ESP_OK ? w->fn(w->ctx, item) : status;
+}
+
+static enum esp_status tell_range(const struct esp_session *s, const struct esp_query *q,
+                                  bool begun, const struct esp_cursor *cursor, bool more) {
+    static const struct esp_cursor end = {.set = false};
+    return s->watch ? s->watch->range(s->watch->ctx, q, begun, more ? cursor : &end) : ESP_OK;
+}
+
 /* --- reads by key --------------------------------------------------------------- */
 
 /* All keys once; *undone of them are at the front of keys[] afterwards. */
@@ -237,8 +259,13 @@ enum esp_status esp_session_get(struct esp_session *s, struct esp_item *keys, si
                                 bool consistent, esp_item_fn *fn, void *ctx,
                                 struct esp_error *err) {
     struct resending resending = {0};
+    struct watched watched = {s->watch, ESP_PRIMARY, fn, ctx};
     if (n == 0) {
         return ESP_OK;
+    }
+    if (s->watch) {
+        fn = pass_watched;
+        ctx = &watched;
     }
     enter(s);
     struct esp_request *window = new_window(s, (n + GET_KEYS_MAX - 1) / GET_KEYS_MAX, err);
@@ -276,10 +303,14 @@ enum esp_status esp_session_query_page(struct esp_session *s, const struct esp_q
                                        struct esp_cursor *cursor, bool *more, esp_item_fn *fn,
                                        void *ctx, struct esp_error *err) {
     struct esp_request r;
+    struct watched watched = {s->watch, q->index, fn, ctx};
+    bool begun = cursor->set;
     enter(s);
     prepare(&r, ESP_REQ_QUERY);
     r.query = q;
-    return leave(s, one_page(s, &r, cursor, more, fn, ctx, err));
+    enum esp_status status =
+        one_page(s, &r, cursor, more, s->watch ? pass_watched : fn, s->watch ? &watched : ctx, err);
+    return leave(s, status == ESP_OK ? tell_range(s, q, begun, cursor, *more) : status);
 }
 
 enum esp_status esp_session_query(struct esp_session *s, const struct esp_query *q, esp_item_fn *fn,
@@ -399,9 +430,18 @@ enum esp_status esp_session_query_many(struct esp_session *s, const struct esp_q
     }
     enter(s);
     enum esp_status status = flight_init(s, &f, n, err);
+    struct watched *watched = s->watch ? esp_arena_alloc(&s->arena, n * sizeof *watched) : NULL;
+    if (status == ESP_OK && s->watch && !watched) {
+        status = esp_fail_nomem(err);
+    }
     while (status == ESP_OK && (f.count || started < n)) {
-        while (f.free_count && started < n) {
-            take_off(&f, ESP_REQ_QUERY, fn, ctx)->query = &q[started++];
+        for (; f.free_count && started < n; started++) {
+            if (watched) {
+                watched[started] = (struct watched){s->watch, q[started].index, fn, ctx};
+            }
+            take_off(&f, ESP_REQ_QUERY, watched ? pass_watched : fn,
+                     watched ? (void *)&watched[started] : ctx)
+                ->query = &q[started];
         }
         status = run(s, f.requests, f.count, err);
         if (status == ESP_OK) {
@@ -409,6 +449,9 @@ enum esp_status esp_session_query_many(struct esp_session *s, const struct esp_q
         }
     }
     s->usage.round_trips += f.longest;
+    for (size_t i = 0; status == ESP_OK && i < n; i++) {
+        status = tell_range(s, &q[i], false, NULL, false);
+    }
     return leave(s, status);
 }
 

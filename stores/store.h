@@ -244,6 +244,18 @@ struct esp_bulk_counts {
     uint64_t planned, written, refused, left;
 };
 
+/* Told of what a session's calls read, by somebody who wants to know later whether it still holds.
+ * What they return that is not ESP_OK ends the call. */
+struct esp_watch {
+    /* Every item given to a caller; index: ESP_PRIMARY, or where it was found. */
+    enum esp_status (*item)(void *ctx, int index, const struct esp_item *item);
+    /* A query was answered up to `end` (not set: to its end); `begun`: an earlier answer to the
+     * same query was told of. */
+    enum esp_status (*range)(void *ctx, const struct esp_query *query, bool begun,
+                             const struct esp_cursor *end);
+    void *ctx;
+};
+
 struct esp_session {
     struct esp_table *table; /* borrowed; must outlive the session */
     struct esp_usage usage;  /* everything this session has done so far */
@@ -254,6 +266,7 @@ struct esp_session {
     const volatile int *stop; /* polled while waiting; set from a signal handler; may be NULL */
     uint64_t deadline_ns;     /* monotonic; 0 = none; past it calls return ERR_UNAVAILABLE */
     struct esp_undo *undo;    /* see stores/undo.h; NULL: off */
+    const struct esp_watch *watch; /* of reads by key and queries; NULL: nobody; borrowed */
     /* For what callers keep of a whole table (checks); NULL: the store's.  See core/spill.h. */
     const struct esp_alloc *memory;
     struct esp_arena arena; /* the session layer's own scratch */

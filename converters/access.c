@@ -366,12 +366,6 @@ struct deletion {
     struct esp_item key; /* its own: it goes last */
 };
 
-static bool same_key(const struct esp_schema *schema, const struct esp_item *a,
-                     const struct esp_item *b) {
-    return esp_value_equal(&a->value[schema->pk], &b->value[schema->pk]) &&
-           (schema->sk < 0 || esp_value_equal(&a->value[schema->sk], &b->value[schema->sk]));
-}
-
 static enum esp_status delete_page(void *ctx, struct esp_item *items, size_t n,
                                    struct esp_arena *arena) {
     struct deletion *d = ctx;
@@ -381,7 +375,7 @@ static enum esp_status delete_page(void *ctx, struct esp_item *items, size_t n,
         return ESP_ERR_NOMEM;
     }
     for (size_t i = 0; i < n; i++) {
-        if (!same_key(&d->access->layout->schema, &items[i], &d->key)) {
+        if (!esp_item_same_key(&d->access->layout->schema, &items[i], &d->key)) {
             w[count++] = (struct esp_write){.kind = ESP_DELETE, .item = items[i], .old = &items[i]};
         }
     }

@@ -115,12 +115,6 @@ static enum esp_status emit(struct graft *g) {
     return status == ESP_ERR_NOMEM ? esp_fail_nomem(a->err) : status;
 }
 
-static bool same_key(const struct esp_schema *schema, const struct esp_item *x,
-                     const struct esp_item *y) {
-    return esp_value_cmp(&x->value[schema->pk], &y->value[schema->pk]) == 0 &&
-           (schema->sk < 0 || esp_value_cmp(&x->value[schema->sk], &y->value[schema->sk]) == 0);
-}
-
 /* Items that are there already: those of the parent, which the plan relies on, or one too many. */
 static enum esp_status sort_out(struct graft *g, const struct esp_item_list *found) {
     const struct esp_layout *l = g->access->layout;
@@ -130,7 +124,7 @@ static enum esp_status sort_out(struct graft *g, const struct esp_item_list *fou
         struct esp_node_view view;
         bool parents = false;
         for (uint32_t k = 0; k < g->parent.count; k++) {
-            parents = parents || same_key(&l->schema, item, &g->parent.item[k]);
+            parents = parents || esp_item_same_key(&l->schema, item, &g->parent.item[k]);
         }
         if (parents) {
             status = esp_access_rely(g->access, item);

@@ -1014,13 +1014,11 @@ static enum esp_status check(struct esp_access *a, esp_finding_fn *fn, void *ctx
 
 /* --- the two layouts -------------------------------------------------------------- */
 
-static const char *const depth_choices[] = {"on", "off", NULL};
-
 #define DEPTH_OPTION                                                                               \
     {                                                                                              \
         .name = "depth", .type = ESP_OPT_CHOICE,                                                   \
         .offset = offsetof(struct esp_layout_settings, depth), .argument = "on|off",               \
-        .fallback = "on", .choices = depth_choices,                                                \
+        .fallback = "on", .choices = esp_switch_names,                                             \
         .help = "off: items do not have their depth; windows and levels count ids instead"         \
     }
 

@@ -49,6 +49,12 @@ int esp_value_cmp(const struct esp_value *a, const struct esp_value *b) {
     return (order > 0) - (order < 0);
 }
 
+bool esp_item_same_key(const struct esp_schema *schema, const struct esp_item *a,
+                       const struct esp_item *b) {
+    return esp_value_cmp(&a->value[schema->pk], &b->value[schema->pk]) == 0 &&
+           (schema->sk < 0 || esp_value_cmp(&a->value[schema->sk], &b->value[schema->sk]) == 0);
+}
+
 /* --- schemas ------------------------------------------------------------------ */
 
 int esp_schema_find_attr(const struct esp_schema *schema, struct esp_str name) {

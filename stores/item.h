@@ -114,6 +114,9 @@ bool esp_item_equal(const struct esp_schema *schema, const struct esp_item *a,
                     const struct esp_item *b);
 /* -1, 0, 1 in DynamoDB's key order; both of the same type S, N or B. */
 int esp_value_cmp(const struct esp_value *a, const struct esp_value *b);
+/* Have both the same primary key? */
+bool esp_item_same_key(const struct esp_schema *schema, const struct esp_item *a,
+                       const struct esp_item *b);
 /* Independent of the order of attributes; for digests over a table. */
 uint64_t esp_item_digest(const struct esp_schema *schema, const struct esp_item *item);
 

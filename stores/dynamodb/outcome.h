@@ -28,8 +28,6 @@ static inline struct esp_usage *esp_pending_usage(const struct esp_pending *p) {
 /* Parses an item of the answer into the session's arena, which is emptied first. */
 enum esp_status esp_pending_parse(struct esp_pending *p, struct esp_str json, struct esp_item *out,
                                   struct esp_error *err) ESP_MUST_CHECK;
-bool esp_pending_same_key(const struct esp_schema *schema, const struct esp_item *a,
-                          const struct esp_item *b);
 /* The answer left undone what it was not asked for: ERR_INTERNAL. */
 enum esp_status esp_pending_broken(struct esp_pending *p);
 

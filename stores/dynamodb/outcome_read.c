@@ -25,18 +25,12 @@ static enum esp_status deliver_one(struct esp_pending *p, struct esp_str json,
     return status;
 }
 
-bool esp_pending_same_key(const struct esp_schema *schema, const struct esp_item *a,
-                          const struct esp_item *b) {
-    return esp_value_cmp(&a->value[schema->pk], &b->value[schema->pk]) == 0 &&
-           (schema->sk < 0 || esp_value_cmp(&a->value[schema->sk], &b->value[schema->sk]) == 0);
-}
-
 /* Moves the key among the first `left` that equals `item` to `front`; false: there is none. */
 static bool keep_key(struct esp_pending *p, const struct esp_item *item, size_t front) {
     const struct esp_schema *schema = esp_pending_schema(p);
     struct esp_item *keys = p->request->get.keys;
     for (size_t i = front; i < p->left; i++) {
-        if (esp_pending_same_key(schema, &keys[i], item)) {
+        if (esp_item_same_key(schema, &keys[i], item)) {
             struct esp_item moved;
             esp_item_copy(schema, &moved, &keys[i]);
             esp_item_copy(schema, &keys[i], &keys[front]);

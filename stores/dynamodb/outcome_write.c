@@ -4,7 +4,7 @@
 static bool keep_write(struct esp_pending *p, const struct esp_item *item, size_t front) {
     struct esp_write *w = p->request->write.w;
     for (size_t i = front; i < p->left; i++) {
-        if (esp_pending_same_key(esp_pending_schema(p), &w[i].item, item)) {
+        if (esp_item_same_key(esp_pending_schema(p), &w[i].item, item)) {
             struct esp_write moved = w[i];
             w[i] = w[front];
             w[front] = moved;

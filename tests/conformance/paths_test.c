@@ -1,5 +1,6 @@
 /* What the layouts with paths do that others do not: separators inside ids are named or escaped,
  * depths are counted in paths, one node is taken out of all paths below it. */
+#include "converters/write_plan.h"
 #include "tests/conformance/suite.h"
 #include "tests/support/drives.h"
 
@@ -260,6 +261,37 @@ static void roots_with_children_are_not_promoted(void **state) {
     }
 }
 
+/* --- plans ------------------------------------------------------------------------ */
+
+/* What is written follows from the new parent, if that was looked up. */
+static void plans_rely_on_the_new_parent(void **state) {
+    (void)state;
+    static const char *const layouts[] = {"path", "tree-path"};
+    static const enum esp_op ops[] = {ESP_OP_INSERT, ESP_OP_MOVE};
+    for (size_t i = 0; i < 8; i++) {
+        bool by_key = i & 4;
+        struct fixture f;
+        struct esp_arena arena;
+        struct esp_write_plan plan;
+        struct esp_args args = {.at.id = ESP_STR("d"), .id = ESP_STR("new")};
+        open_fixture(&f, layouts[i & 1], (struct esp_strings){{NULL}, 0});
+        esp_arena_init(&arena, &esp_alloc_libc, SIZE_MAX);
+        esp_write_plan_init(&plan, &f.layout.schema, &arena);
+        args.to.id = ESP_STR("c");
+        if (by_key) {
+            assert_ok(esp_resolve(&f.table.access, args.to.id, &args.to), &f.table.err);
+        }
+        f.table.access.plan = &plan;
+        assert_ok(esp_operate(&f.table.access, ops[i >> 1 & 1], &args, NULL, NULL), &f.table.err);
+        assert_int_equal(plan.basis_count, by_key ? 0 : 1);
+        if (!by_key) {
+            assert_true(esp_str_eq(plan.basis[0].value[0].s, args.to.id));
+        }
+        esp_arena_fini(&arena);
+        close_fixture(&f);
+    }
+}
+
 /* --- damage ----------------------------------------------------------------------- */
 
 /* A repair rebuilds the tree of what view tells: a node whose path is gone stays in its tree. */
@@ -323,6 +355,7 @@ int main(void) {
         cmocka_unit_test(locks_are_no_roots),
         cmocka_unit_test(promote_writes_each_item_once),
         cmocka_unit_test(roots_with_children_are_not_promoted),
+        cmocka_unit_test(plans_rely_on_the_new_parent),
         cmocka_unit_test(views_of_damaged_items),
         cmocka_unit_test(escaped_parents_are_told_as_they_are),
     };

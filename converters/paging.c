@@ -304,6 +304,9 @@ static enum esp_status end_loose(struct esp_page_run *run) {
 /* What plans are given as the receiver of their nodes. */
 static enum esp_status page_node(void *ctx, const struct esp_node_view *node) {
     struct esp_page_run *run = ctx;
+    if (run->full) { /* the plan goes on, but nobody asks */
+        return ESP_STOP;
+    }
     if (!run->querying) {
         return run->group < run->from ? ESP_OK : esp_answer_add(&run->loose, node);
     }
@@ -393,7 +396,7 @@ static enum esp_status tap_add(void *ctx, const struct esp_item *item) {
 static uint64_t next_limit(uint64_t limit, uint64_t found, uint64_t left) {
     uint64_t most =
         limit * LIMIT_GROWTH_MAX < request_limit_max ? limit * LIMIT_GROWTH_MAX : request_limit_max;
-    uint64_t wanted = found && left < UINT64_MAX / limit ? left * limit / found + 1 : most;
+    uint64_t wanted = found && left < UINT64_MAX / limit ? (left + 1) * limit / found + 1 : most;
     return wanted < most ? wanted : most;
 }
 
@@ -403,7 +406,8 @@ static enum esp_status run_query(struct esp_page_run *run, const struct esp_quer
     struct esp_query page = *q;
     bool more = true;
     enum esp_status status = ESP_OK;
-    page.limit = run->left < request_limit_max ? run->left : request_limit_max;
+    /* One more than fits: it says whether another page follows. */
+    page.limit = run->left < request_limit_max ? run->left + 1 : request_limit_max;
     while (status == ESP_OK && more) {
         uint64_t before = run->passed;
         run->querying = true;
@@ -431,7 +435,7 @@ enum esp_status esp_paging_query(struct esp_access *a, const struct esp_query *q
         }
         return esp_session_query(a->session, q, add, sink, a->err);
     }
-    enum esp_status status = end_loose(run);
+    enum esp_status status = run->full ? ESP_STOP : end_loose(run);
     if (status != ESP_OK) {
         return status;
     }
@@ -473,12 +477,12 @@ enum esp_status esp_paging_operate(struct esp_access *a, enum esp_op op, esp_op_
     run.loose.arena = &run.arena;
     paging->run = &run;
     status = plan(a, args, page_node, &run);
-    if (status == ESP_OK) {
+    if (status == ESP_OK && !run.full) {
         status = end_loose(&run);
     }
     paging->run = NULL;
     esp_arena_fini(&run.arena);
-    if (status == ESP_STOP && run.full) {
+    if (run.full && (status == ESP_STOP || status == ESP_OK)) {
         return ESP_OK;
     }
     paging->next = (struct esp_str){NULL, 0};

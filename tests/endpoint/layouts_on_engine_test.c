@@ -20,7 +20,7 @@ static void every_layout_answers_as_the_model(void **state) {
               &err);
     for (size_t i = 0; i < n; i++) {
         struct suite_options options = {.seed = 1 + 1000 * i,
-                                        .forests = 8,
+                                        .forests = 6,
                                         .nodes_max = 40,
                                         .writes = 12,
                                         .sample = 2,

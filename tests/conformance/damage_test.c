@@ -4,7 +4,9 @@
 #include "tests/conformance/suite.h"
 #include "tests/support/drives.h"
 
+#include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum how { DELETE, SET_TEXT, SET_NUMBER, UNSET };
 
@@ -27,6 +29,19 @@ static const struct damage {
     {"path", "e", 0, SET_NUMBER, "Depth", NULL, 7, "wrong-depth", "e", ""},
     {"path", "e", 0, UNSET, "Depth", NULL, 0, "wrong-depth", "e", ""},
     {"path", "C", 0, SET_NUMBER, "Depth", NULL, 1, "wrong-depth", "C", ""},
+
+    {"tree-path", "d", 0, SET_TEXT, "path", "D#IV#d#", 0, "bad-path", "i", "d"},
+    {"tree-path", "a", 0, UNSET, "treeId", NULL, 0, "bad-path", "a", ""},
+    {"tree-path", "a", 0, SET_TEXT, "path", "D#III#a", 0, "bad-path", "a", ""},
+    {"tree-path", "c", 0, SET_TEXT, "path", "D#IV#x#", 0, "bad-path", "c", ""},
+    {"tree-path", "c", 0, SET_TEXT, "path", "D#IV#c#c#", 0, "bad-path", "c", "c"},
+    {"tree-path", "c", 0, SET_TEXT, "treeId", "C", 0, "wrong-tree", "c", "IV"},
+    {"tree-path", "C", 0, SET_TEXT, "treeId", "D", 0, "wrong-tree", "C", ""},
+    {"tree-path", "I", 0, SET_TEXT, "path", "C#no#I#", 0, "missing-parent", "I", "no"},
+    {"tree-path", "IV", 0, DELETE, NULL, NULL, 0, "missing-parent", "c", "IV"},
+    {"tree-path", "e", 0, SET_NUMBER, "depth", NULL, 7, "wrong-depth", "e", ""},
+    {"tree-path", "e", 0, UNSET, "depth", NULL, 0, "wrong-depth", "e", ""},
+    {"tree-path", "C", 0, SET_NUMBER, "depth", NULL, 1, "wrong-depth", "C", ""},
 
     /* d goes below IV, its children do not follow */
     {"tree-path", "d", 0, SET_TEXT, "path", "D#IV#d#", 0, "bad-path", "i", "d"},
@@ -98,6 +113,78 @@ static const struct item_damage {
      "PARENT#d",
      "refs=on"},
 };
+
+/* Items that go and come: where a node's place is its key. */
+static const struct place_damage {
+    struct damage damage; /* only names */
+    const char *set;      /* a setting; NULL: none */
+    const char *gone;     /* primary key; NULL: none */
+    const char *put;      /* item; NULL: none */
+} place_damages[] = {
+#define PLACE(pk, sk)   "\"pk\":{\"S\":\"" pk "\"},\"sk\":{\"S\":\"" sk "\"}"
+#define NODE(id, depth) ",\"id\":{\"S\":\"" id "\"},\"depth\":{\"N\":\"" depth "\"}"
+    {{.layout = "path-key", .name = "bad-path", .found = "e", .other = ""},
+     NULL,
+     PLACE("D", "D/V/e"),
+     PLACE("D", "D/V/x") NODE("e", "2")},
+    {{.layout = "path-key", .name = "bad-path", .found = "e", .other = "d"},
+     NULL,
+     PLACE("D", "D/V/e"),
+     PLACE("D", "D/IV/d/e") NODE("e", "3")},
+    {{.layout = "path-key", .name = "wrong-depth", .found = "e", .other = ""},
+     NULL,
+     NULL,
+     PLACE("D", "D/V/e") NODE("e", "7")},
+    {{.layout = "path-key", .name = "wrong-depth", .found = "e", .other = "V"},
+     "segment=1",
+     NULL,
+     PLACE("D/V", "e") NODE("e", "7")},
+    {{.layout = "path-key", .name = "wrong-ancestors", .found = "e", .other = ""},
+     "ancestors=on",
+     NULL,
+     PLACE("D", "D/V/e") NODE("e", "2") ",\"ancestors\":{\"L\":[{\"S\":\"D\"}]}"},
+    {{.layout = "path-key", .name = "wrong-partition", .found = "C", .other = ""},
+     NULL,
+     PLACE("C", "C"),
+     PLACE("D", "C") NODE("C", "0")},
+    {{.layout = "path-key", .name = "wrong-partition", .found = "I", .other = "C"},
+     NULL,
+     PLACE("C", "C/I"),
+     PLACE("D", "C/I") NODE("I", "1")},
+    {{.layout = "path-key", .name = "wrong-partition", .found = "I", .other = ""},
+     "hierarchy=H",
+     PLACE("H", "C/I"),
+     PLACE("G", "C/I") NODE("I", "1")},
+    {{.layout = "path-key", .name = "duplicate-node", .found = "e", .other = ""},
+     NULL,
+     NULL,
+     PLACE("D", "D/IV/e") NODE("e", "2")},
+    {{.layout = "path-key", .name = "missing-parent", .found = "c", .other = "IV"},
+     NULL,
+     PLACE("D", "D/IV"),
+     NULL},
+    {{.layout = "path-key", .name = "cycle", .found = "V", .other = "d"},
+     "segment=1",
+     PLACE("D/D", "V"),
+     PLACE("D/d", "V") NODE("V", "3")},
+#undef PLACE
+#undef NODE
+};
+
+enum {
+    PLACE_CASES = sizeof place_damages / sizeof place_damages[0],
+    PLAIN_CASES = sizeof damages / sizeof damages[0],
+    ITEM_CASES = sizeof item_damages / sizeof item_damages[0],
+    CASES = PLAIN_CASES + ITEM_CASES + PLACE_CASES
+};
+
+static const struct damage *case_at(size_t i) {
+    if (i < PLAIN_CASES) {
+        return &damages[i];
+    }
+    i -= PLAIN_CASES;
+    return i < ITEM_CASES ? &item_damages[i].damage : &place_damages[i - ITEM_CASES].damage;
+}
 
 /* The key of a node's item where the id does not give it. */
 struct wanted {
@@ -177,6 +264,9 @@ static void damage_is_found(struct esp_store *store, const struct esp_forest *fo
     struct esp_error err = ESP_ERROR_INIT;
     struct findings before = {.found = false}, after = {.damage = damage};
     struct esp_strings sets = {{set}, set != NULL};
+    if (!esp_layout_find(damage->layout)) {
+        return;
+    }
     assert_ok(esp_layout_init(&layout, esp_layout_find(damage->layout), &sets, &err), &err);
     suite_table_open(&t, store, &layout, "damage", forest);
     assert_ok(layout.ops->check(&t.access, note, &before), &t.err);
@@ -194,13 +284,54 @@ static void damage_is_found(struct esp_store *store, const struct esp_forest *fo
     suite_table_close(&t);
 }
 
-static void every_damage_is_found(void **state) {
-    (void)state;
+static void write_json(struct suite_table *t, enum esp_write_kind kind, const char *members) {
+    struct esp_write write = {.kind = kind};
+    char json[512];
+    int len = snprintf(json, sizeof json, "{%s}", members);
+    assert_in_range(len, 2, sizeof json - 1);
+    assert_ok(esp_item_parse(&t->layout->schema, (struct esp_str){json, (size_t)len}, &t->scratch,
+                             &write.item, &t->err),
+              &t->err);
+    assert_ok(esp_session_write(t->session, &write, 1, NULL, &t->err), &t->err);
+}
+
+static void place_is_found(struct esp_store *store, const struct esp_forest *forest,
+                           const struct place_damage *place) {
+    struct esp_layout layout;
+    struct suite_table t;
+    struct esp_error err = ESP_ERROR_INIT;
+    struct findings before = {.found = false}, after = {.damage = &place->damage};
+    struct esp_strings sets = {{place->set}, place->set != NULL};
+    if (!esp_layout_find(place->damage.layout)) {
+        return;
+    }
+    assert_ok(esp_layout_init(&layout, esp_layout_find(place->damage.layout), &sets, &err), &err);
+    suite_table_open(&t, store, &layout, "damage", forest);
+    assert_ok(layout.ops->check(&t.access, note, &before), &t.err);
+    assert_string_equal(before.all, "");
+    if (place->gone) {
+        write_json(&t, ESP_DELETE, place->gone);
+    }
+    if (place->put) {
+        write_json(&t, ESP_PUT, place->put);
+    }
+    assert_ok(layout.ops->check(&t.access, note, &after), &t.err);
+    if (!after.found) {
+        fail_msg("%s: no %s '%s' '%s' among:%s", place->damage.layout, place->damage.name,
+                 place->damage.found, place->damage.other, after.all);
+    }
+    suite_table_close(&t);
+}
+
+static void every_damage_is_found_in(const struct esp_store_config *config, unsigned flags) {
     struct esp_error err = ESP_ERROR_INIT;
     struct esp_forest *forest = drives_forest();
     struct esp_store *store;
-    assert_ok(esp_store_open("memory:", NULL, &esp_clock_system, &esp_alloc_libc, &store, &err),
+    assert_ok(esp_store_open("memory:", config, &esp_clock_system, &esp_alloc_libc, &store, &err),
               &err);
+    struct esp_store_ops ops = *store->ops;
+    ops.flags |= flags;
+    store->ops = &ops;
     for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
         damage_is_found(store, forest, &damages[i], NULL, NULL);
     }
@@ -208,8 +339,23 @@ static void every_damage_is_found(void **state) {
         const struct item_damage *item = &item_damages[i];
         damage_is_found(store, forest, &item->damage, item->sk, item->set);
     }
+    for (size_t i = 0; i < PLACE_CASES; i++) {
+        place_is_found(store, forest, &place_damages[i]);
+    }
     esp_store_close(store);
     esp_forest_free(forest);
+}
+
+static void every_damage_is_found(void **state) {
+    (void)state;
+    every_damage_is_found_in(NULL, 0);
+}
+
+/* The check of a store behind a network scans segments side by side: their items mix. */
+static void every_damage_is_found_in_segments(void **state) {
+    (void)state;
+    struct esp_store_config config = {.page_bytes = 100};
+    every_damage_is_found_in(&config, ESP_STORE_REMOTE);
 }
 
 /* A stopped check passes the status on. */
@@ -242,10 +388,105 @@ static void a_finding_can_stop_the_check(void **state) {
     esp_forest_free(forest);
 }
 
+/* --- no finding is dead -------------------------------------------------------------- */
+
+/* Layouts and the files they are in, from layouts.def. */
+static struct source { char layout[32], base[32]; /* "nested-set", "nested_set" */ } sources[32];
+static size_t source_count;
+
+static void read_sources(void) {
+    char *text = esp_test_read_file("converters/layouts.def", NULL);
+    source_count = 0;
+    for (const char *at = text; (at = strstr(at, "\nESP_LAYOUT("));) {
+        struct source *s = &sources[source_count++];
+        at++;
+        assert_int_equal(sscanf(at, "ESP_LAYOUT(%31[a-z_], %31[a-z_].c)", s->layout, s->base), 2);
+        for (char *c = s->layout; *c; c++) {
+            *c = *c == '_' ? '-' : *c;
+        }
+    }
+    free(text);
+}
+
+/* The layouts' file that FILE is, or is a part of: path_key for path_key_read.c; "" for none. */
+static const char *base_of(const char *file) {
+    const char *base = "";
+    for (size_t i = 0; i < source_count; i++) {
+        size_t len = strlen(sources[i].base);
+        if (strncmp(file, sources[i].base, len) == 0 && (file[len] == '.' || file[len] == '_') &&
+            len > strlen(base)) {
+            base = sources[i].base;
+        }
+    }
+    return base;
+}
+
+/* Does a case provoke the finding in a layout of that file; in any, if it is no layout's? */
+static bool is_provoked(const char *file, struct esp_str name) {
+    const char *base = base_of(file);
+    for (size_t i = 0; i < CASES; i++) {
+        const struct damage *damage = case_at(i);
+        for (size_t k = 0; k < source_count; k++) {
+            if (strcmp(sources[k].layout, damage->layout) == 0 &&
+                (!base[0] || strcmp(sources[k].base, base) == 0) &&
+                esp_str_eq(name, esp_str_from(damage->name))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* In a call of esp_check_report names come before the sentence, which has blanks. */
+static size_t look_for_dead_names(const char *file, const char *text) {
+    size_t dead = 0;
+    static const char call[] = "esp_check_report(";
+    for (const char *at = text; (at = strstr(at, call));) {
+        const char *end = strchr(at, ';');
+        for (at += sizeof call - 1; (at = strchr(at, '"')) && at < end;) {
+            size_t len = strcspn(++at, "\"");
+            if (memchr(at, ' ', len)) {
+                break;
+            }
+            if (!is_provoked(file, (struct esp_str){at, len})) {
+                print_message("converters/%s: no case provokes '%.*s'\n", file, (int)len, at);
+                dead++;
+            }
+            at += len + 1;
+        }
+        at = end;
+    }
+    return dead;
+}
+
+static void no_finding_is_dead(void **state) {
+    (void)state;
+    size_t dead = 0, files = 0;
+    DIR *folder = opendir("converters");
+    assert_non_null(folder);
+    read_sources();
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        char path[512];
+        size_t len = strlen(entry->d_name);
+        if (len > 2 && strcmp(entry->d_name + len - 2, ".c") == 0) {
+            snprintf(path, sizeof path, "converters/%s", entry->d_name);
+            char *text = esp_test_read_file(path, NULL);
+            dead += look_for_dead_names(entry->d_name, text);
+            files += strstr(text, "esp_check_report(") != NULL;
+            free(text);
+        }
+    }
+    closedir(folder);
+    assert_true(files >= 5);
+    assert_int_equal(dead, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_damage_is_found),
+        cmocka_unit_test(every_damage_is_found_in_segments),
         cmocka_unit_test(a_finding_can_stop_the_check),
+        cmocka_unit_test(no_finding_is_dead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

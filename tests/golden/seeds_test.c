@@ -26,6 +26,7 @@ static const struct printed {
      "datasets/seeds/categories.csv",
      {"attr.id=categoryId"},
      true},
+    {"seed-3-entity.txt", "entity", "datasets/seeds/categories.csv", {"refs=on"}, false},
     {"seed-3-nested-set.txt", "nested-set", "datasets/seeds/numbered.csv", {NULL}, true},
 };
 
@@ -350,7 +351,7 @@ static struct esp_forest *tree_around(const char *node, uint32_t count) {
 static void requests_do_not_grow_with_the_tree(void **state) {
     (void)state;
     static const uint32_t counts[] = {10, 1000, 100000};
-    static const char *const layouts[] = {"path", "replica"};
+    static const char *const layouts[] = {"path", "tree-path", "replica"};
     for (size_t k = 0; k < sizeof layouts / sizeof layouts[0]; k++) {
         struct esp_usage first[4];
         for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
@@ -528,6 +529,20 @@ static void categories_as_a_nested_set(void **state) {
 }
 
 #define seed_test(name) cmocka_unit_test_setup_teardown(name, open_memory, close_memory)
+/* "All relationships for a node in one query": the node, its parent and its children's ids; the
+ * children themselves are one batch more. */
+static void categories_as_entities(void **state) {
+    (void)state;
+    struct loaded l;
+    load(&l, "datasets/seeds/categories.csv", "entity", "refs=on");
+    struct esp_usage usage = ask_of(&l, ESP_OP_CHILDREN, by_id("electronics"), "computers phones");
+    assert_int_equal(usage.round_trips, 2);
+    assert_int_equal(usage.requests, 2);
+    ask_of(&l, ESP_OP_ANCESTORS, by_id("laptops"), "root electronics computers");
+    ask_of(&l, ESP_OP_DESCENDANTS, by_id("electronics"), "computers desktops laptops phones");
+    unload(&l);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         seed_test(tables_are_as_printed),
@@ -541,6 +556,7 @@ int main(void) {
         seed_test(the_rules_hold_in_every_layout),
         seed_test(categories_as_an_adjacency_list),
         seed_test(categories_as_a_nested_set),
+        seed_test(categories_as_entities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

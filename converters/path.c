@@ -687,7 +687,7 @@ static enum esp_status rest_of(const struct rewrite *r, const struct esp_item *i
 static enum esp_status check_below(const struct rewrite *r) {
     enum esp_status status = ESP_OK;
     for (uint32_t i = 0; status == ESP_OK && i < r->below.count; i++) {
-        struct esp_str rest;
+        struct esp_str rest = {0};
         status = rest_of(r, &r->below.item[i], &rest);
         if (status == ESP_OK) {
             status = check_path(r->access, r->to.down.len + rest.len,

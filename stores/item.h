@@ -171,6 +171,15 @@ enum esp_status esp_item_parse(const struct esp_schema *schema, struct esp_str j
 enum esp_status esp_value_parse(struct esp_str json, struct esp_arena *arena, struct esp_value *out,
                                 struct esp_error *err) ESP_MUST_CHECK;
 
+/* Walk the members of a set of strings, {"SS":["a"]}: unescaped, borrowed from the value or in
+ * `arena`.  *pos starts at 0; false at the end, and at once for any other value.  out->ptr ==
+ * NULL: no memory. */
+bool esp_set_next(const struct esp_value *set, size_t *pos, struct esp_arena *arena,
+                  struct esp_str *out);
+/* A set of strings, none of them twice, with its text in `arena`; of no strings: no attribute. */
+enum esp_status esp_set_make(const struct esp_str *members, size_t count, struct esp_arena *arena,
+                             struct esp_value *out) ESP_MUST_CHECK;
+
 /* Append data as plain JSON members without braces: "name":"x","pop":5 (sets as arrays,
  * binaries as base64 text). */
 void esp_data_put_plain_json(struct esp_buf *out, struct esp_data data);

@@ -349,3 +349,61 @@ void esp_data_put_plain_json(struct esp_buf *out, struct esp_data data) {
         put_plain_value(out, member.value);
     }
 }
+
+/* --- sets of strings ------------------------------------------------------------ */
+
+static const char set_head[] = "{\"SS\":[";
+
+bool esp_set_next(const struct esp_value *set, size_t *pos, struct esp_arena *arena,
+                  struct esp_str *out) {
+    struct esp_str text = set->s;
+    size_t head = sizeof set_head - 1;
+    if (set->type != ESP_TYPE_JSON || text.len < head || memcmp(text.ptr, set_head, head) != 0) {
+        return false;
+    }
+    size_t at = *pos ? *pos : head;
+    at += at < text.len && text.ptr[at] == ',';
+    if (at >= text.len || text.ptr[at] != '"') {
+        return false;
+    }
+    struct esp_str escaped = {text.ptr + at + 1, 0};
+    bool any = false;
+    for (at++; at < text.len && text.ptr[at] != '"'; at++) {
+        if (text.ptr[at] == '\\') {
+            any = true;
+            at++;
+        }
+    }
+    escaped.len = (size_t)(text.ptr + at - escaped.ptr);
+    *pos = at + 1;
+    *out = escaped;
+    if (any) {
+        char *plain = esp_arena_alloc(arena, escaped.len);
+        *out = (struct esp_str){plain, plain ? esp_text_unescape(escaped, plain) : 0};
+    }
+    return true;
+}
+
+enum esp_status esp_set_make(const struct esp_str *members, size_t count, struct esp_arena *arena,
+                             struct esp_value *out) {
+    struct esp_arena_buf text;
+    size_t bytes = sizeof set_head + 2;
+    *out = (struct esp_value){.type = ESP_TYPE_NONE};
+    if (count == 0) {
+        return ESP_OK;
+    }
+    for (size_t i = 0; i < count; i++) {
+        bytes += members[i].len + 3;
+    }
+    esp_arena_buf_init(&text, arena, bytes + 8); /* a string needs a little more to be copied */
+    ESP_BUF_LIT(&text.buf, "{\"SS\":[");
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0) {
+            esp_buf_put_char(&text.buf, ',');
+        }
+        esp_json_put_string(&text.buf, members[i]);
+    }
+    ESP_BUF_LIT(&text.buf, "]}");
+    *out = (struct esp_value){ESP_TYPE_JSON, esp_buf_str(&text.buf), 0};
+    return text.buf.failed ? ESP_ERR_NOMEM : ESP_OK;
+}

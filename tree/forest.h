@@ -33,6 +33,7 @@ struct esp_link {
     struct esp_str type;    /* "GOALMEMBERSHIP"; len 0: `parent` is a further parent of `child` */
     struct esp_str weight;  /* "500-LEAD"; len 0: none given */
     struct esp_data data;   /* the edge's own attributes */
+    const char *source;     /* file that `line` is of; NULL: the nodes' own, or unknown */
     uint32_t line;          /* of its source, saturating; 0 = unknown */
     uint32_t number;        /* in the order they were added */
 };

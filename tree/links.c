@@ -15,38 +15,29 @@ static struct esp_str shown(struct esp_str id) {
 
 /* --- finding -------------------------------------------------------------------------- */
 
-uint32_t esp_forest_links_from(const struct esp_forest *f, esp_node v, uint32_t *first) {
-    uint32_t lo = 0, hi = f->link_count, n = 0;
+/* The first link, in the one order or the other, whose end is v or a node behind it. */
+static uint32_t first_at(const struct esp_forest *f, esp_node v, bool in) {
+    uint32_t lo = 0, hi = f->link_count;
     while (lo < hi) {
         uint32_t middle = lo + (hi - lo) / 2;
-        if (f->link[middle].child < v) {
+        esp_node end = in ? f->link[f->link_in[middle]].parent : f->link[middle].child;
+        if (end < v) {
             lo = middle + 1;
         } else {
             hi = middle;
         }
     }
-    *first = lo;
-    while (lo + n < f->link_count && f->link[lo + n].child == v) {
-        n++;
-    }
-    return n;
+    return lo;
+}
+
+uint32_t esp_forest_links_from(const struct esp_forest *f, esp_node v, uint32_t *first) {
+    *first = first_at(f, v, false);
+    return first_at(f, v + 1, false) - *first;
 }
 
 uint32_t esp_forest_links_to(const struct esp_forest *f, esp_node v, uint32_t *first) {
-    uint32_t lo = 0, hi = f->link_count, n = 0;
-    while (lo < hi) {
-        uint32_t middle = lo + (hi - lo) / 2;
-        if (f->link[f->link_in[middle]].parent < v) {
-            lo = middle + 1;
-        } else {
-            hi = middle;
-        }
-    }
-    *first = lo;
-    while (lo + n < f->link_count && f->link[f->link_in[lo + n]].parent == v) {
-        n++;
-    }
-    return n;
+    *first = first_at(f, v, true);
+    return first_at(f, v + 1, true) - *first;
 }
 
 /* --- publishing ------------------------------------------------------------------------- */
@@ -76,6 +67,16 @@ static int by_parent(const void *a, const void *b) {
     return order ? order : compare_nodes(x->number, y->number);
 }
 
+/* Where the link came from, for an error that has no place yet. */
+static void say_place(const struct esp_link *link, struct esp_error *err) {
+    if (err && !err->line) {
+        err->line = link->line;
+        if (link->source && !err->source[0]) {
+            snprintf(err->source, sizeof err->source, "%s", link->source);
+        }
+    }
+}
+
 static enum esp_status fail_twice(const struct esp_forest *f, const struct esp_link *link,
                                   uint32_t before, struct esp_error *err) {
     char where[64] = "";
@@ -91,9 +92,7 @@ static enum esp_status fail_twice(const struct esp_forest *f, const struct esp_l
             : esp_fail(err, ESP_ERR_DUPLICATE, "the id '%.*s' occurs a second time below '%.*s'%s",
                        ESP_FMT(shown(esp_forest_id(f, link->child))),
                        ESP_FMT(shown(esp_forest_id(f, link->parent))), where);
-    if (err && !err->line) {
-        err->line = link->line;
-    }
+    say_place(link, err);
     return status;
 }
 
@@ -243,8 +242,8 @@ static enum esp_status report_cycle(const struct peeling *p, struct esp_error *e
     }
     esp_fail(err, ESP_ERR_CYCLE, "a cycle of %u nodes, each the child of the next: %s%s%.*s",
              length, text, rest, ESP_FMT(closing));
-    if (err && !err->line && link) {
-        err->line = link->line;
+    if (link) {
+        say_place(link, err);
     }
     return ESP_ERR_CYCLE;
 }
@@ -309,9 +308,7 @@ static enum esp_status make_link(struct esp_forest *f, const struct esp_forest_i
     enum esp_status status = find_ends(ids, row, link, err);
     link->line = row->line < UINT32_MAX ? (uint32_t)row->line : UINT32_MAX;
     if (status != ESP_OK) {
-        if (err && !err->line) {
-            err->line = row->line;
-        }
+        say_place(link, err);
         return status;
     }
     if (!copy_text(arena, row->type, &link->type) ||
@@ -330,8 +327,9 @@ enum esp_status esp_forest_add_links(struct esp_forest *f, const struct esp_link
         return esp_fail(err, ESP_ERR_LIMIT, "more than %u edges", UINT32_MAX - 1);
     }
     uint32_t total = f->link_count + (uint32_t)count;
+    struct esp_str file = {NULL, 0};
     struct esp_link *link = esp_arena_calloc(&f->owner->links, (size_t)total + 1, sizeof *link);
-    if (!link) {
+    if (!link || (source && !copy_text(&f->owner->links, esp_str_from(source), &file))) {
         return esp_fail_nomem(err);
     }
     enum esp_status status = esp_forest_ids_new(f, f->owner->alloc, &ids, err);
@@ -340,14 +338,9 @@ enum esp_status esp_forest_add_links(struct esp_forest *f, const struct esp_link
     }
     for (uint32_t i = f->link_count; status == ESP_OK && i < total; i++) {
         link[i].number = i;
+        link[i].source = file.ptr;
         status = make_link(f, ids, &rows[i - f->link_count], &link[i], err);
     }
     esp_forest_ids_free(ids);
-    if (status == ESP_OK) {
-        status = forest_set_links(f, link, total, err);
-    }
-    if (status != ESP_OK && source && err && !err->source[0]) {
-        snprintf(err->source, sizeof err->source, "%s", source);
-    }
-    return status;
+    return status == ESP_OK ? forest_set_links(f, link, total, err) : status;
 }

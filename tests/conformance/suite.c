@@ -81,6 +81,10 @@ size_t suite_layouts(struct esp_layout layouts[SUITE_LAYOUTS_MAX]) {
         {"entity", {{"separator=|", "refs=on"}, 2}},
         {"entity", {{"depth=off"}, 1}},
         {"entity", {{"depth=off", "refs=on", "node=NODE#"}, 3}},
+        {"graph", {{"node=", "edge=CHILDOF"}, 2}},
+        {"graph", {{"edge-set-omit=PARENT"}, 1}},
+        {"graph", {{"edge-set-max=200"}, 1}},
+        {"graph", {{"edge-set-max=30", "attr.gsi0=rank", "index.gsi0-index=by-target"}, 3}},
     };
     struct esp_error err = ESP_ERROR_INIT;
     size_t n = 0;

@@ -455,7 +455,7 @@ static enum esp_status check_alone(struct key_check *c, const struct esp_item *i
     }
     if (status == ESP_OK && l->settings.by && esp_place_parts(l, place->sk) > 1 &&
         !esp_item_text(item, PATH_KEY_PARENT).len) {
-        status = esp_check_report(check, "wrong-parent", number, ESP_IDMAP_NONE,
+        status = esp_check_report(check, "bad-path", number, ESP_IDMAP_NONE,
                                   "parentId is missing although sk names nodes above");
     }
     int64_t depth = esp_item_number(item, PATH_KEY_DEPTH, -1);

@@ -64,7 +64,7 @@ struct fixture {
 };
 
 static void open_fixture(struct fixture *f, struct esp_strings sets, struct esp_forest *forest) {
-    struct esp_store_config config = {.page_bytes = 4000};
+    static const struct esp_store_config config = {.page_bytes = 4000};
     struct esp_error err = ESP_ERROR_INIT;
     f->forest = forest;
     f->layout = layout_of(sets);
@@ -731,7 +731,7 @@ static const struct damage {
     {"hierarchy=H", "e", REKEY, "J", "D/V/e", "wrong-partition", "e", ""},
     {"by=name", "V", SET, "name", "other", "bad-path", "V", ""},
     {"by=name", "i", SET, "parentId", "e", "bad-path", "i", "e"},
-    {"by=name", "d", UNSET, "parentId", NULL, "wrong-parent", "d", ""},
+    {"by=name", "d", UNSET, "parentId", NULL, "bad-path", "d", ""},
     {"segment=2", "d", REKEY, "C/V", "d", "wrong-partition", "d", "V"},
     {"segment=2", "d", REKEY, "D/D", "d", "bad-path", "d", "D"},
     {"segment=2", "d", SET, "depth", "4", "wrong-depth", "d", "V"},

@@ -130,7 +130,7 @@ static void reads_cost_what_the_layout_says(void **state) {
     struct esp_comparison c;
     all_operations(&options, f);
     run(f, &options, &c);
-    for (size_t i = 0; i < f->layout_count; i++) { /* one GetItem each; path-key looks ids up first */
+    for (size_t i = 0; i < f->layout_count; i++) { /* a GetItem each; path-key looks first */
         const struct esp_op_result *node = &c.layout[i].op[ESP_OP_NODE];
         uint32_t requests = c.layout[i].layout->ops->key_is_place ? 2 : 1;
         assert_int_equal(node->samples, NODES);

@@ -78,6 +78,7 @@ struct job {
     struct kept *kept;
     struct esp_idmap keys; /* of kept items; number = position */
     uint32_t record_cap, claim_count, claim_cap, place_count, place_cap, kept_count, kept_cap;
+    uint64_t unknown_items; /* that say nothing of a tree */
     struct esp_id_room room;
 };
 
@@ -208,6 +209,7 @@ static enum esp_status trace_item(struct job *j, const struct esp_item *item, st
 }
 
 static enum esp_status leave_item(struct job *j, const struct esp_item *item) {
+    j->unknown_items++;
     struct esp_str key = esp_item_key_text(&j->a->layout->schema, item, j->a->scratch);
     struct esp_finding finding = {
         .name = "unknown-item", .id = key, .text = "the item does not tell what node it is of"};
@@ -631,11 +633,42 @@ static enum esp_status delete_items(struct job *j) {
     return status;
 }
 
+/* Is some node's place told by several parents? */
+static bool has_further_parents(const struct job *j) {
+    bool found = false;
+    for (uint32_t i = 1; i < j->claim_count; i++) {
+        const struct claim *a = &j->claim[i - 1], *b = &j->claim[i];
+        found = found || (a->node == b->node && a->kind == b->kind && a->parent != b->parent);
+    }
+    return found;
+}
+
+/* Where nodes may have several parents and other edges, those are no damage, and they are part of
+ * what a node's item holds: a forest alone does not say how the items should be. */
+static enum esp_status leave_links(struct job *j, bool *leave_all) {
+    bool links = j->unknown_items || has_further_parents(j);
+    *leave_all = j->a->layout->ops->several_parents && links;
+    for (uint32_t i = 0; *leave_all && i < j->ids.count; i++) {
+        if (j->record[i].found) {
+            return leave(j, "has-links", i, ESP_IDMAP_NONE,
+                         "the table has edges beside its trees; only a journal mends it");
+        }
+    }
+    return ESP_OK;
+}
+
 static enum esp_status put_together(struct job *j) {
     uint32_t whole;
     uint64_t items;
     struct esp_forest *forest = NULL;
+    bool leave_all = false;
     enum esp_status status = choose_parents(j);
+    if (status == ESP_OK) {
+        status = leave_links(j, &leave_all);
+    }
+    if (leave_all) {
+        return status;
+    }
     if (status == ESP_OK) {
         status = judge_all(j, &whole, &items);
     }

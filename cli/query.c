@@ -1,6 +1,6 @@
 /* espalier query: one read operation, its answer in a defined order, and what it cost. */
 #include "cli/shared.h"
-#include "converters/answer.h"
+#include "converters/node_list.h"
 #include "converters/paging.h"
 
 #include <stdlib.h>

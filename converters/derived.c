@@ -3,7 +3,7 @@
  * They run through esp_operate, so a better native plan of a part is used where there is one.
  */
 #include "converters/access.h"
-#include "converters/answer.h"
+#include "converters/node_list.h"
 #include "converters/graft.h"
 
 /* Passes on all but one node. */

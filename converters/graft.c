@@ -1,7 +1,7 @@
 #include "converters/graft.h"
 
 #include "converters/access.h"
-#include "converters/answer.h"
+#include "converters/node_list.h"
 
 struct graft {
     struct esp_access *access;

@@ -1,6 +1,6 @@
 #include "converters/paging.h"
 
-#include "converters/answer.h"
+#include "converters/node_list.h"
 #include "stores/item_text.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "converters/answer.h"
+#include "converters/node_list.h"
 
 #include "converters/idmap.h"
 

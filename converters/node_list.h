@@ -1,5 +1,5 @@
-#ifndef ESP_CONVERTERS_ANSWER_H
-#define ESP_CONVERTERS_ANSWER_H
+#ifndef ESP_CONVERTERS_NODE_LIST_H
+#define ESP_CONVERTERS_NODE_LIST_H
 /* The nodes of an answer, copied: for those who need all of them before they go on. */
 #include "converters/layout.h"
 

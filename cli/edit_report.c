@@ -136,13 +136,13 @@ static void put_plan_text(struct esp_buf *out, const struct esp_edit_report *rep
                           const struct esp_prices *prices) {
     const struct esp_units *units = &r->usage.write;
     char text[ESP_TEXT_MAX];
-    esp_buf_printf(out, "%s: %llu puts, %llu updates, %llu deletes%s", esp_op_info[report->op].name,
+    esp_buf_printf(out, "%s: puts %llu, updates %llu, deletes %llu", esp_op_info[report->op].name,
                    (unsigned long long)r->puts, (unsigned long long)r->updates,
-                   (unsigned long long)r->deletes, r->transaction ? " in one transaction" : "");
+                   (unsigned long long)r->deletes);
     if (r->unchanged) {
-        esp_buf_printf(out, "; %llu writes would change nothing", (unsigned long long)r->unchanged);
+        esp_buf_printf(out, ", unchanged %llu", (unsigned long long)r->unchanged);
     }
-    ESP_BUF_LIT(out, "\n");
+    esp_buf_printf(out, "%s\n", r->transaction ? "; one transaction" : "");
     esp_cli_put_number(out, esp_units_total(units));
     ESP_BUF_LIT(out, " write units (table ");
     esp_cli_put_number(out, units->table);

@@ -335,7 +335,7 @@ void esp_images_sum(const struct esp_images *images, bool transaction, struct es
                         image->has_after ? &image->after : NULL, transaction || image->together,
                         &out->usage);
     }
-    for (uint32_t i = 0; transaction && i < images->basis_count; i++) {
+    for (uint32_t i = 0; transaction && images->count && i < images->basis_count; i++) {
         if (!esp_images_find(images, &images->basis[i])) {
             esp_meter_check(images->schema, &images->basis[i], &out->usage);
         }

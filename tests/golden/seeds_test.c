@@ -529,6 +529,31 @@ static void categories_as_a_nested_set(void **state) {
 }
 
 #define seed_test(name) cmocka_unit_test_setup_teardown(name, open_memory, close_memory)
+/* Seed 1 and pattern 2 of seed 3.  Breadcrumbs need no more than the key; children are found among
+ * all descendants by their depth; a moved subtree leaves nothing behind, not even its own top,
+ * which seed 1's moveSubtree forgets. */
+static void files_by_their_paths(void **state) {
+    (void)state;
+    struct loaded l;
+    load(&l, "datasets/seeds/files.csv", "path-key", "hierarchy=FILESYSTEM");
+    struct esp_usage usage = ask_of(&l, ESP_OP_DESCENDANTS, by_key(&l, "documents"),
+                                    "letter.txt personal report.pdf work");
+    assert_int_equal(usage.requests, 1);
+    assert_int_equal(usage.items_read, 4);
+    usage = ask_of(&l, ESP_OP_CHILDREN, by_key(&l, "documents"), "personal work");
+    assert_int_equal(usage.requests, 1);
+    assert_int_equal(usage.items_read, 4); /* the whole subtree is read and paid for */
+    usage = ask_of(&l, ESP_OP_ANCESTORS, by_key(&l, "report.pdf"), "root documents work");
+    assert_int_equal(usage.round_trips, 1);
+    struct esp_args move = {.at = by_id("work"), .to = by_id("media")};
+    do_write(&l, ESP_OP_MOVE, &move);
+    ask_of(&l, ESP_OP_DESCENDANTS, by_id("documents"), "letter.txt personal");
+    ask_of(&l, ESP_OP_DESCENDANTS, by_id("media"), "photos report.pdf vacation.jpg work");
+    ask_of(&l, ESP_OP_ANCESTORS, by_id("report.pdf"), "root media work");
+    assert_clean(&l);
+    unload(&l);
+}
+
 /* "All relationships for a node in one query": the node, its parent and its children's ids; the
  * children themselves are one batch more. */
 static void categories_as_entities(void **state) {
@@ -557,6 +582,7 @@ int main(void) {
         seed_test(categories_as_an_adjacency_list),
         seed_test(categories_as_a_nested_set),
         seed_test(categories_as_entities),
+        seed_test(files_by_their_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
  * protected by the lock.  Everything else a worker touches is immutable or its own.
  */
 #include "bench/text.h"
+#include "cli/edges.h"
 #include "cli/output.h"
 #include "cli/rows.h"
 #include "cli/shared.h"
@@ -351,8 +352,8 @@ static const struct esp_option own_options[] = {
         "of the items, one a line"),
     OWN(limit, ESP_OPT_U64, "limit", "N", "50", NULL, "rows of --format table"),
     {.name = NULL}};
-static const struct esp_option *const tables[] = {esp_cli_layout_options, own_options,
-                                                  esp_source_option_table, NULL};
+static const struct esp_option *const tables[] = {
+    esp_cli_layout_options, own_options, esp_source_option_table, esp_cli_edges_option, NULL};
 
 const struct esp_command esp_command_convert = {
     .name = "convert",

@@ -1,4 +1,5 @@
 /* espalier import: check, convert, make the table, load, count. */
+#include "cli/edges.h"
 #include "cli/progress.h"
 
 #include "bench/text.h"
@@ -366,14 +367,10 @@ static const struct esp_option own_options[] = {
         "write refused items there, as JSON lines with the reason"),
     OWN(workers, ESP_OPT_U64, "workers", "N", "threads, with a session each (one a core)"),
     {.name = NULL}};
-static const struct esp_option *const tables[] = {esp_cli_layout_options,
-                                                  esp_cli_table_options,
-                                                  own_options,
-                                                  esp_source_option_table,
-                                                  esp_cli_store_options,
-                                                  esp_cli_json_option,
-                                                  esp_cli_progress_option,
-                                                  NULL};
+static const struct esp_option *const tables[] = {
+    esp_cli_layout_options,  esp_cli_table_options,   own_options,
+    esp_source_option_table, esp_cli_edges_option,    esp_cli_store_options,
+    esp_cli_json_option,     esp_cli_progress_option, NULL};
 
 const struct esp_command esp_command_import = {
     .name = "import",

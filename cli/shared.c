@@ -1,4 +1,4 @@
-#include "cli/shared.h"
+#include "cli/edges.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -88,11 +88,21 @@ enum esp_status esp_cli_read_source(struct esp_cli *cli, const struct esp_cli_op
     if (!cli->line_starts) {
         return esp_fail_nomem(&cli->err);
     }
+    const struct esp_layout_ops *layout = options->layout ? esp_layout_find(options->layout) : NULL;
+    struct esp_source_options source = options->source;
+    source.several_parents = layout && layout->several_parents;
+    if (options->edges && layout && !layout->several_parents) {
+        return esp_fail(&cli->err, ESP_ERR_USAGE,
+                        "--edges: the layout %s has no edges but the tree's", layout->name);
+    }
     enum esp_status status =
-        esp_import_files((const char *const *)paths, count, &options->source, cli->alloc, forest,
-                         rows, cli->line_starts, &cli->err);
+        esp_import_files((const char *const *)paths, count, &source, cli->alloc, forest, rows,
+                         cli->line_starts, &cli->err);
     if (count == 1) { /* with several, the importer has named the one it was reading */
         name_source(cli, paths, count);
+    }
+    if (status == ESP_OK) {
+        status = esp_cli_read_edges(cli, options, *forest);
     }
     return status == ESP_ERR_IO ? esp_cli_open_status(cli->err.os_errno) : status;
 }

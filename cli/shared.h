@@ -18,6 +18,7 @@ struct esp_cli_options {
     const char *layout,
         *layout_file; /* the file is read into layout and set before a command runs */
     struct esp_strings set;
+    const char *edges; /* cli/edges.h */
     /* store */
     const char *table;
     uint64_t connections, batch, timeout_s;

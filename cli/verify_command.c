@@ -1,4 +1,5 @@
 /* espalier verify: is a table exactly what a source makes? */
+#include "cli/edges.h"
 #include "cli/shared.h"
 
 #include "core/spill.h"
@@ -159,8 +160,8 @@ static const struct esp_option own_options[] = {
      .help = "beyond this much, what is remembered of items goes to files in TMPDIR"},
     {.name = NULL}};
 static const struct esp_option *const tables[] = {
-    esp_cli_table_options, esp_cli_layout_options, own_options, esp_source_option_table,
-    esp_cli_json_option,   esp_cli_store_options,  NULL};
+    esp_cli_table_options, esp_cli_layout_options, own_options,           esp_source_option_table,
+    esp_cli_edges_option,  esp_cli_json_option,    esp_cli_store_options, NULL};
 
 const struct esp_command esp_command_verify = {
     .name = "verify",

@@ -210,7 +210,8 @@ enum esp_status esp_import_files(const char *const *paths, size_t path_count,
         return status;
     }
     struct esp_sources sources = {paths, path_count, line_starts};
-    struct esp_forest_options forest_options = {.source = paths[0], .own_id_is_root = true};
+    struct esp_forest_options forest_options = {
+        .source = paths[0], .own_id_is_root = true, .several_parents = options->several_parents};
     if (path_count > 1 && line_starts) {
         forest_options.locate = locate;
         forest_options.locate_ctx = &sources;

@@ -23,6 +23,7 @@ struct esp_source_options {
     const char *separator;     /* CSV: one byte; NULL = ',' (';' or tab when recognised) */
     struct esp_strings column; /* "NAME:TYPE" */
     bool infer;                /* N and BOOL where that is lossless */
+    bool several_parents;      /* as in struct esp_forest_options; no option of the table */
 };
 extern const struct esp_option esp_source_option_table[]; /* --from --id --parent ... */
 

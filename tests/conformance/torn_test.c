@@ -3,35 +3,11 @@
 #include "tests/conformance/suite.h"
 #include "tests/support/drives.h"
 #include "tests/support/model.h"
+#include "tests/support/torn.h"
 
 #include <stdlib.h>
 
-static const struct esp_store_ops *inner;
-static size_t budget; /* items that may still be written */
-static size_t spent;  /* items written */
-
-/* Does what the budget allows; a batch may be cut in its middle, a transaction may not. */
-static enum esp_status execute_torn(struct esp_session *session, struct esp_request *requests,
-                                    size_t n, struct esp_error *err) {
-    enum esp_status status = ESP_OK;
-    for (size_t i = 0; i < n && status == ESP_OK; i++) {
-        struct esp_request *r = &requests[i];
-        bool all = r->kind == ESP_REQ_TRANSACT, write = all || r->kind == ESP_REQ_WRITE;
-        bool cut = write && r->write.n > budget;
-        if (cut) {
-            r->write.n = all ? 0 : budget;
-        }
-        if (!write || r->write.n) {
-            budget -= write ? r->write.n : 0;
-            spent += write ? r->write.n : 0;
-            status = inner->execute(session, r, 1, err);
-        }
-        if (cut && status == ESP_OK) {
-            status = esp_fail(err, ESP_ERR_UNAVAILABLE, "the connection is gone");
-        }
-    }
-    return status;
-}
+static struct torn_store torn;
 
 static struct esp_args args_of(enum esp_op op) {
     static const char data[] = "\"name\":{\"S\":\"another\"}";
@@ -70,13 +46,11 @@ static bool tear(struct esp_store *store, const struct esp_layout *layout,
     struct suite_table t;
     struct esp_args args = args_of(op);
     size_t findings = 0;
-    budget = SIZE_MAX;
     suite_table_open(&t, store, layout, "torn", forest);
-    budget = k;
-    spent = 0;
+    torn_store_cut(&torn, k);
     enum esp_status status = esp_operate(&t.access, op, &args, ignore_node, NULL);
-    bool nothing = spent == 0;
-    budget = SIZE_MAX;
+    bool nothing = torn.spent == 0;
+    torn_store_heal(&torn);
     assert_true(status == ESP_OK || status == ESP_ERR_UNAVAILABLE);
     esp_error_clear(&t.err);
     assert_ok(layout->ops->check(&t.access, count_finding, &findings), &t.err);
@@ -147,15 +121,13 @@ static bool tear_move(struct esp_store *store, const struct esp_layout *layout,
     struct suite_table t;
     struct model model;
     size_t findings = 0;
-    budget = SIZE_MAX;
     suite_table_open(&t, store, layout, "torn", forest);
     model_init(&model, forest);
     assert_int_equal(model_write(&model, ESP_OP_MOVE, move), ESP_OK);
-    budget = k;
-    spent = 0;
+    torn_store_cut(&torn, k);
     enum esp_status first = esp_operate(&t.access, ESP_OP_MOVE, move, ignore_node, NULL);
-    bool nothing = spent == 0;
-    budget = SIZE_MAX;
+    bool nothing = torn.spent == 0;
+    torn_store_heal(&torn);
     assert_true(first == ESP_OK || first == ESP_ERR_UNAVAILABLE);
     esp_error_clear(&t.err);
     every_node_is_there(&t, forest);
@@ -203,29 +175,21 @@ static void moves_are_repeated(struct esp_store *store, const struct esp_layout 
 
 static void writes_are_cut_after_every_item(void **state) {
     (void)state;
-    struct esp_error err = ESP_ERROR_INIT;
     struct esp_forest *forest = drives_forest();
-    struct esp_store *store;
-    assert_ok(esp_store_open("memory:", NULL, &esp_clock_system, &esp_alloc_libc, &store, &err),
-              &err);
-    inner = store->ops;
-    struct esp_store_ops torn = *inner;
-    torn.execute = execute_torn;
-    store->ops = &torn;
+    torn_store_open(&torn);
     struct esp_layout layouts[SUITE_LAYOUTS_MAX];
     size_t count = suite_layouts(layouts);
     for (size_t i = 0; i < count; i++) {
         for (int op = 0; op < ESP_OP_COUNT_ALL; op++) {
             for (size_t k = 0; esp_op_info[op].write && esp_op_measured(op); k++) {
-                if (!tear(store, &layouts[i], forest, (enum esp_op)op, k)) {
+                if (!tear(torn.store, &layouts[i], forest, (enum esp_op)op, k)) {
                     break;
                 }
             }
         }
-        moves_are_repeated(store, &layouts[i], forest);
+        moves_are_repeated(torn.store, &layouts[i], forest);
     }
-    store->ops = inner;
-    esp_store_close(store);
+    torn_store_close(&torn);
     esp_forest_free(forest);
 }
 

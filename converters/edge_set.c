@@ -91,8 +91,10 @@ static struct esp_str join(struct esp_arena *arena, struct esp_str a, struct esp
     }
     memcpy(text, a.ptr, a.len);
     text[len++] = '-';
-    memcpy(text + len, b.ptr, b.len);
-    len += b.len;
+    if (b.len) {
+        memcpy(text + len, b.ptr, b.len);
+        len += b.len;
+    }
     if (c.len) {
         text[len++] = '-';
         memcpy(text + len, c.ptr, c.len);

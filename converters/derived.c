@@ -3,8 +3,8 @@
  * They run through esp_operate, so a better native plan of a part is used where there is one.
  */
 #include "converters/access.h"
-#include "converters/node_list.h"
 #include "converters/graft.h"
+#include "converters/node_list.h"
 
 /* Passes on all but one node. */
 struct all_but {

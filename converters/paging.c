@@ -400,10 +400,24 @@ static uint64_t next_limit(uint64_t limit, uint64_t found, uint64_t left) {
     return wanted < most ? wanted : most;
 }
 
+/* What is left of a query behind the cursor.  Begun at the upper bound of BETWEEN it is that bound
+ * alone; DynamoDB Local takes no such cursor otherwise. */
+static struct esp_query rest_of(const struct esp_schema *schema, const struct esp_query *q,
+                                const struct esp_cursor *cursor) {
+    struct esp_query rest = *q;
+    int sk = q->index == ESP_PRIMARY ? schema->sk : schema->index[q->index].sk;
+    if (cursor->set && q->op == ESP_BETWEEN && !q->reverse &&
+        esp_value_cmp(&cursor->key.value[sk], &q->hi) == 0) {
+        rest.op = ESP_EQ;
+        rest.lo = q->hi;
+    }
+    return rest;
+}
+
 static enum esp_status run_query(struct esp_page_run *run, const struct esp_query *q,
                                  struct tap *tap, struct esp_cursor *cursor) {
     struct esp_access *a = run->access;
-    struct esp_query page = *q;
+    struct esp_query page = rest_of(&a->layout->schema, q, cursor);
     bool more = true;
     enum esp_status status = ESP_OK;
     /* One more than fits: it says whether another page follows. */

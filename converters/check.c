@@ -1,5 +1,7 @@
 #include "converters/check.h"
 
+#include <stdio.h>
+
 /* Requests that a check has in flight where they wait for a network. */
 enum { SEGMENTS = 8 };
 
@@ -37,11 +39,41 @@ struct nodes_only {
     esp_item_fn *fn;
 };
 
+/* An attribute of another type than the layout's: operations take it for absent. */
+static enum esp_status report_type(struct esp_check *check, const struct esp_item *item, int attr) {
+    const struct esp_layout *l = check->access->layout;
+    const struct esp_schema *schema = &l->schema;
+    struct esp_node_view node;
+    struct esp_id_room room;
+    char text[512];
+    struct esp_finding finding = {.name = "wrong-type", .text = text};
+    if (esp_layout_view(l, item, &room, &node)) {
+        finding.id = node.id;
+    } else { /* an item that is not the node's own */
+        finding.id = esp_item_text(item, schema->pk);
+        finding.other = schema->sk >= 0 ? esp_item_text(item, schema->sk) : finding.other;
+    }
+    snprintf(text, sizeof text, "the attribute %.*s is %s, must be %s; it is taken for absent",
+             ESP_FMT(schema->attr[attr].name), esp_type_name(item->value[attr].type),
+             esp_type_name(schema->attr[attr].type));
+    return check->fn(check->ctx, &finding);
+}
+
 static enum esp_status pass_node(void *ctx, const struct esp_item *item) {
     struct nodes_only *only = ctx;
-    return esp_item_reserved(&only->check->access->layout->schema, item)
-               ? ESP_OK
-               : only->fn(only->check, item);
+    const struct esp_schema *schema = &only->check->access->layout->schema;
+    enum esp_status status = ESP_OK;
+    if (esp_item_reserved(schema, item)) {
+        return ESP_OK;
+    }
+    for (size_t i = 0; status == ESP_OK && i < schema->attr_count; i++) {
+        enum esp_type type = item->value[i].type, wanted = schema->attr[i].type;
+        if (__builtin_expect(type != wanted, 0) && type != ESP_TYPE_NONE &&
+            wanted != ESP_TYPE_NONE) {
+            status = report_type(only->check, item, (int)i);
+        }
+    }
+    return status == ESP_OK ? only->fn(only->check, item) : status;
 }
 
 enum esp_status esp_check_scan(struct esp_check *check, esp_item_fn *fn) {

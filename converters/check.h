@@ -26,7 +26,8 @@ enum esp_status esp_check_number(struct esp_check *check, struct esp_str id, uin
 static inline void *esp_check_record(const struct esp_check *check, uint32_t number) {
     return check->record + number * check->record_size; /* moves when ids are added */
 }
-/* Pass every item of the table that is a node's to `fn` with the check as its ctx.  Items of one
+/* Pass every item of the table that is a node's to `fn` with the check as its ctx, and report
+ * every attribute of the layout that has another type than the schema's (wrong-type).  Items of one
  * partition key come in order, those of others in any order and between them. */
 enum esp_status esp_check_scan(struct esp_check *check, esp_item_fn *fn);
 /* `id` and `other` are numbers; other == ESP_IDMAP_NONE: no other node is concerned. */

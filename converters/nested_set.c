@@ -156,9 +156,14 @@ static bool view(const struct esp_layout *l, const struct esp_item *item,
                  struct esp_node_view *out) {
     (void)l;
     struct interval_key key = key_of(item);
+    struct esp_str none = {"", 0}, unknown = {NULL, 0};
+    /* Without a parent a node in another one's tree, or further down, has lost it: it is no root. */
+    bool is_root = esp_str_eq(key.tree, esp_item_text(item, ID)) && key.depth == 0;
     *out = (struct esp_node_view){
         .id = esp_item_text(item, ID),
-        .parent_id = key.parent.ptr ? key.parent : (struct esp_str){"", 0},
+        .parent_id = key.parent.ptr ? key.parent
+                     : is_root      ? none
+                                    : unknown,
         .depth = key.depth,
         .order = key.lft,
         .data = item->data,
@@ -1020,15 +1025,29 @@ static enum esp_status op_promote(struct esp_access *a, const struct esp_args *a
 /* --- check ------------------------------------------------------------------------ */
 
 struct record {
-    bool present;
+    bool present, whole;   /* whole: lft and rgt are there */
     uint32_t tree, parent; /* numbers + 1; 0 = none */
     int64_t lft, rgt, depth;
 };
+
+/* An interval around the node that the sweep is at. */
+struct open {
+    uint32_t number;
+    int64_t depth; /* what its place says */
+};
+
+/* Unplaced nodes on the way from a node to its next placed ancestor, at most. */
+enum { UNPLACED_MAX = 4096 };
+
+static bool has_number(const struct esp_item *item, int attr) {
+    return item->value[attr].type == ESP_TYPE_N && item->value[attr].s.len == 0;
+}
 
 static enum esp_status check_item(void *ctx, const struct esp_item *item) {
     struct esp_check *check = ctx;
     struct interval_key key = key_of(item);
     struct record record = {.present = true, .lft = key.lft, .rgt = key.rgt, .depth = key.depth};
+    record.whole = has_number(item, LFT) && has_number(item, RGT);
     uint32_t number, other;
     enum esp_status status = esp_check_number(check, esp_item_text(item, ID), &number);
     if (status == ESP_OK && key.tree.len) {
@@ -1049,6 +1068,11 @@ static const struct record *record_of(const struct esp_check *check, uint32_t nu
     return esp_check_record(check, number);
 }
 
+/* Has the node a place among the others of its tree? */
+static bool is_placed(const struct record *record) {
+    return record->whole && record->tree;
+}
+
 static int by_tree_and_lft(const void *a, const void *b, void *ctx) {
     const struct record *x = record_of(ctx, *(const uint32_t *)a);
     const struct record *y = record_of(ctx, *(const uint32_t *)b);
@@ -1063,7 +1087,11 @@ static enum esp_status check_links(struct esp_check *check, uint32_t number) {
     const struct record *record = record_of(check, number);
     uint32_t parent = record->parent - 1, tree = record->tree - 1;
     enum esp_status status = ESP_OK;
-    if (record->rgt <= record->lft) {
+    if (!record->whole) {
+        status = esp_check_report(check, "missing-interval", number, ESP_IDMAP_NONE,
+                                  "lft or rgt is missing or no whole number: no query finds the "
+                                  "node below others");
+    } else if (record->rgt <= record->lft) {
         status = esp_check_report(check, "interval", number, ESP_IDMAP_NONE,
                                   "rgt is not greater than lft");
     }
@@ -1071,9 +1099,8 @@ static enum esp_status check_links(struct esp_check *check, uint32_t number) {
         return esp_check_report(check, "missing-parent", number, parent,
                                 "the node that parentId names does not exist");
     }
-    bool wrong_tree =
-        !record->tree ||
-        (record->parent ? record_of(check, parent)->tree != record->tree : tree != number);
+    uint32_t above = record->parent ? record_of(check, parent)->tree : number + 1;
+    bool wrong_tree = !record->tree || (above && above != record->tree);
     if (status == ESP_OK && wrong_tree) {
         status = esp_check_report(check, "wrong-tree", number, record->tree ? tree : ESP_IDMAP_NONE,
                                   "treeId is not the parent's treeId (a root's: its own id)");
@@ -1081,30 +1108,53 @@ static enum esp_status check_links(struct esp_check *check, uint32_t number) {
     return status;
 }
 
-/* One node of the sweep over a tree from left to right; `open` are the intervals around it. */
-static enum esp_status check_sweep(struct esp_check *check, uint32_t number, const uint32_t *open,
-                                   uint32_t open_count) {
+/* The next ancestor of a node that has a place, as parentId tells it, number + 1; 0: there is
+ * none.  *between: nodes without a place on the way there.  False: the way does not end. */
+static bool placed_above(const struct esp_check *check, const struct record *record, uint32_t *out,
+                         int64_t *between) {
+    *out = record->parent;
+    for (*between = 0; *out && *between < UNPLACED_MAX; ++*between) {
+        const struct record *above = record_of(check, *out - 1);
+        if (!above->present || is_placed(above)) {
+            return true;
+        }
+        *out = above->parent;
+    }
+    return !*out;
+}
+
+/* One node of the sweep over a tree from left to right; `around` is the next interval around it,
+ * NULL: none.  *depth: what its place says. */
+static enum esp_status check_sweep(struct esp_check *check, uint32_t number,
+                                   const struct open *around, int64_t *depth) {
     const struct record *record = record_of(check, number);
-    uint32_t around = open_count ? open[open_count - 1] : ESP_IDMAP_NONE;
-    if (open_count && record_of(check, around)->rgt <= record->rgt) {
-        return esp_check_report(check, "overlap", number, around,
+    uint32_t outer = around ? around->number : ESP_IDMAP_NONE, above = 0;
+    int64_t between = 0;
+    *depth = around ? around->depth + 1 : 0;
+    if (around && record_of(check, outer)->rgt <= record->rgt) {
+        return esp_check_report(check, "overlap", number, outer,
                                 "the interval reaches out of the one it begins in");
     }
+    /* Nodes without a place are reported themselves, not what is below them. */
+    bool ends = placed_above(check, record, &above, &between);
+    if (between && (!ends || above == outer + 1)) {
+        *depth += between;
+    }
     enum esp_status status = ESP_OK;
-    if (record->depth != open_count) {
-        status = esp_check_report(check, "wrong-depth", number, around,
+    if (record->depth != *depth) {
+        status = esp_check_report(check, "wrong-depth", number, outer,
                                   "depth is not the number of intervals around the node");
     }
-    bool missing = record->parent && !record_of(check, record->parent - 1)->present;
-    if (status == ESP_OK && !missing && record->parent != around + 1) {
-        status = esp_check_report(check, "wrong-parent", number, around,
+    bool missing = above && !record_of(check, above - 1)->present;
+    if (status == ESP_OK && ends && !missing && above != outer + 1) {
+        status = esp_check_report(check, "wrong-parent", number, outer,
                                   "parentId is not the node of the next interval around");
     }
     return status;
 }
 
 static enum esp_status sweep(struct esp_check *check, const uint32_t *order, uint32_t count,
-                             uint32_t *open) {
+                             struct open *open) {
     uint32_t open_count = 0;
     enum esp_status status = ESP_OK;
     for (uint32_t i = 0; status == ESP_OK && i < count; i++) {
@@ -1118,12 +1168,14 @@ static enum esp_status sweep(struct esp_check *check, const uint32_t *order, uin
                                       "two nodes of a tree have the same lft");
             continue;
         }
-        while (open_count && record_of(check, open[open_count - 1])->rgt < record->lft) {
+        while (open_count && record_of(check, open[open_count - 1].number)->rgt < record->lft) {
             open_count--;
         }
         if (status == ESP_OK && record->rgt > record->lft) {
-            status = check_sweep(check, order[i], open, open_count);
-            open[open_count++] = order[i];
+            const struct open *around = open_count ? &open[open_count - 1] : NULL;
+            struct open inner = {.number = order[i]};
+            status = check_sweep(check, order[i], around, &inner.depth);
+            open[open_count++] = inner;
         }
     }
     return status;
@@ -1134,18 +1186,22 @@ static enum esp_status check(struct esp_access *a, esp_finding_fn *fn, void *ctx
     esp_check_init(&c, a, sizeof(struct record), fn, ctx);
     enum esp_status status = esp_check_scan(&c, check_item);
     uint32_t *order = esp_arena_calloc(&c.arena, (size_t)c.ids.count + 1, sizeof *order);
-    uint32_t *open = esp_arena_calloc(&c.arena, (size_t)c.ids.count + 1, sizeof *open);
+    struct open *open = esp_arena_calloc(&c.arena, (size_t)c.ids.count + 1, sizeof *open);
     if (status == ESP_OK && (!order || !open)) {
         status = esp_fail_nomem(a->err);
     }
     if (status == ESP_OK) {
         uint32_t count = 0;
-        for (uint32_t i = 0; i < c.ids.count; i++) {
+        for (uint32_t i = 0; status == ESP_OK && i < c.ids.count; i++) {
+            const struct record *record = record_of(&c, i);
             order[count] = i;
-            count += record_of(&c, i)->present;
+            count += is_placed(record);
+            if (record->present && !is_placed(record)) {
+                status = check_links(&c, i);
+            }
         }
         qsort_r(order, count, sizeof *order, by_tree_and_lft, &c);
-        status = sweep(&c, order, count, open);
+        status = status == ESP_OK ? sweep(&c, order, count, open) : status;
     }
     esp_check_fini(&c);
     return status;

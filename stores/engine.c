@@ -152,11 +152,7 @@ static void keep_key_attrs(const struct esp_schema *from, struct esp_schema *to)
     }
     memset(to, 0, sizeof *to);
     for (int i = 0; i < (int)from->attr_count; i++) {
-        bool is_key = i == from->pk || i == from->sk;
-        for (size_t k = 0; k < from->index_count; k++) {
-            is_key |= i == from->index[k].pk || i == from->index[k].sk;
-        }
-        if (is_key) {
+        if (esp_schema_is_key(from, i)) {
             at[i] = (int)to->attr_count;
             to->attr[to->attr_count++] = from->attr[i];
         }

@@ -66,6 +66,14 @@ int esp_schema_find_attr(const struct esp_schema *schema, struct esp_str name) {
     return -1;
 }
 
+bool esp_schema_is_key(const struct esp_schema *schema, int position) {
+    bool is_key = position == schema->pk || position == schema->sk;
+    for (size_t i = 0; i < schema->index_count; i++) {
+        is_key = is_key || position == schema->index[i].pk || position == schema->index[i].sk;
+    }
+    return is_key;
+}
+
 static bool same_key_attr(const struct esp_schema *a, int i, const struct esp_schema *b, int k) {
     if (i < 0 || k < 0) {
         return i < 0 && k < 0;
@@ -261,7 +269,7 @@ uint32_t esp_entry_size(const struct esp_schema *schema, const struct esp_index 
 
 /* --- what DynamoDB refuses ---------------------------------------------------- */
 
-static const char *type_name(enum esp_type type) {
+const char *esp_type_name(enum esp_type type) {
     static const char *const names[] = {"absent", "S", "N", "B", "a document or set"};
     return names[type];
 }
@@ -273,9 +281,10 @@ static enum esp_status check_key(const struct esp_schema *schema, const struct e
     const struct esp_attr *attr = &schema->attr[position];
     const struct esp_value *value = &item->value[position];
     if (__builtin_expect(value->type != attr->type, 0)) {
-        return esp_fail(
-            err, ESP_ERR_REFUSED, "key attribute %.*s of %.*s must be of type %s, not %s",
-            ESP_FMT(attr->name), ESP_FMT(where), type_name(attr->type), type_name(value->type));
+        return esp_fail(err, ESP_ERR_REFUSED,
+                        "key attribute %.*s of %.*s must be of type %s, not %s",
+                        ESP_FMT(attr->name), ESP_FMT(where), esp_type_name(attr->type),
+                        esp_type_name(value->type));
     }
     if (value->type == ESP_TYPE_N) {
         return ESP_OK;

@@ -18,6 +18,8 @@ enum esp_type {
     ESP_TYPE_JSON, /* any other: its DynamoDB JSON, e.g. {"SS":["a"]}; never a key */
 };
 
+const char *esp_type_name(enum esp_type type); /* "N", "a document or set"; static storage */
+
 struct esp_value {
     enum esp_type type;
     /* S, B: the bytes, not escaped, not base64.  JSON: the text.
@@ -69,6 +71,9 @@ struct esp_schema {
 };
 /* Position of the attribute, or -1. */
 int esp_schema_find_attr(const struct esp_schema *schema, struct esp_str name);
+/* Is the attribute at this position a key of the table or of an index?  DynamoDB takes keys of
+ * the schema's type alone; any other attribute may come with any type. */
+bool esp_schema_is_key(const struct esp_schema *schema, int position);
 /* ERR_REFUSED with a sentence when `have` (a table that exists) cannot serve `want`:
  * other key, index missing or different. Attributes that are no keys do not matter. */
 enum esp_status esp_schema_match(const struct esp_schema *want, const struct esp_schema *have,
@@ -162,8 +167,9 @@ enum esp_status esp_json_value_size(struct esp_str text, uint32_t *size,
 /* Parse an item given as DynamoDB JSON (an object with braces): structural attributes
  * go to their positions, the rest becomes data in canonical form (no blanks, numbers
  * canonical, order of members kept).  Strings are in `arena`.  Validates types, numbers, UTF-8,
- * base64, nesting (32), sets; ERR_INPUT names the byte.  A key of another type than the schema's
- * is ERR_REFUSED.  That no name of the payload occurs twice is not checked. */
+ * base64, nesting (32), sets; ERR_INPUT names the byte.  A key (esp_schema_is_key) of another type
+ * than the schema's is ERR_REFUSED; any other attribute keeps the type that it has.  That no name
+ * of the payload occurs twice is not checked. */
 enum esp_status esp_item_parse(const struct esp_schema *schema, struct esp_str json,
                                struct esp_arena *arena, struct esp_item *out,
                                struct esp_error *err) ESP_MUST_CHECK;

@@ -219,12 +219,10 @@ static enum esp_status take_structural(struct esp_text *t, const struct esp_sche
         return esp_text_fail(t, "an attribute occurs twice");
     }
     enum esp_status status = take_value(t, arena, &out->value[i]);
-    if (status == ESP_OK && attr->type != ESP_TYPE_NONE && out->value[i].type != attr->type) {
+    if (status == ESP_OK && attr->type != ESP_TYPE_NONE && out->value[i].type != attr->type &&
+        esp_schema_is_key(schema, i)) {
         return esp_fail(t->err, ESP_ERR_REFUSED, "attribute %.*s is a key and must be of type %s",
-                        ESP_FMT(attr->name),
-                        attr->type == ESP_TYPE_S   ? "S"
-                        : attr->type == ESP_TYPE_N ? "N"
-                                                   : "B");
+                        ESP_FMT(attr->name), esp_type_name(attr->type));
     }
     return status;
 }

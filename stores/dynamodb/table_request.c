@@ -81,11 +81,7 @@ static void put_definitions(struct esp_buf *out, const struct esp_schema *schema
     bool any = false;
     ESP_BUF_LIT(out, ",\"AttributeDefinitions\":[");
     for (int i = 0; i < (int)schema->attr_count; i++) {
-        bool is_key = i == schema->pk || i == schema->sk;
-        for (size_t j = 0; j < schema->index_count; j++) {
-            is_key = is_key || i == schema->index[j].pk || i == schema->index[j].sk;
-        }
-        if (!is_key) {
+        if (!esp_schema_is_key(schema, i)) {
             continue;
         }
         esp_buf_put_str(out,

@@ -29,6 +29,10 @@ static const struct damage {
     {"path", "e", 0, SET_NUMBER, "Depth", NULL, 7, "wrong-depth", "e", ""},
     {"path", "e", 0, UNSET, "Depth", NULL, 0, "wrong-depth", "e", ""},
     {"path", "C", 0, SET_NUMBER, "Depth", NULL, 1, "wrong-depth", "C", ""},
+    {"path", "C", 0, SET_TEXT, "Root", "C", 0, "bad-path", "C", ""},
+    {"path", "a", 0, UNSET, "Path", NULL, 0, "bad-path", "a", ""},
+    {"path", "e", 0, SET_TEXT, "Depth", "2", 0, "wrong-type", "e", ""},
+    {"path", "e", 0, SET_TEXT, "Depth", "2", 0, "wrong-depth", "e", ""},
 
     {"tree-path", "d", 0, SET_TEXT, "path", "D#IV#d#", 0, "bad-path", "i", "d"},
     {"tree-path", "a", 0, UNSET, "treeId", NULL, 0, "bad-path", "a", ""},
@@ -42,6 +46,8 @@ static const struct damage {
     {"tree-path", "e", 0, SET_NUMBER, "depth", NULL, 7, "wrong-depth", "e", ""},
     {"tree-path", "e", 0, UNSET, "depth", NULL, 0, "wrong-depth", "e", ""},
     {"tree-path", "C", 0, SET_NUMBER, "depth", NULL, 1, "wrong-depth", "C", ""},
+    {"tree-path", "C", 0, SET_TEXT, "depth", "0", 0, "wrong-type", "C", ""},
+    {"tree-path", "C", 0, UNSET, "path", NULL, 0, "bad-path", "C", ""},
 
     /* d goes below IV, its children do not follow */
     {"tree-path", "d", 0, SET_TEXT, "path", "D#IV#d#", 0, "bad-path", "i", "d"},
@@ -65,12 +71,22 @@ static const struct damage {
     {"replica", "i", 2, SET_TEXT, "name", "another", 0, "stale-payload", "i", "V"},
     {"replica", "i", 2, SET_TEXT, "Ancestor ID", "IV", 0, "wrong-ancestor", "i", "IV"},
     {"replica", "C", 0, SET_TEXT, "Ancestor ID", "D", 0, "wrong-ancestor", "C", "D"},
+    {"replica", "i", 2, UNSET, "Ancestor ID", NULL, 0, "dangling-row", "i", ""},
     /* its child rows reach further up than the node itself does */
     {"replica", "d", 2, DELETE, NULL, NULL, 0, "dangling-row", "i", "D"},
 
     {"nested-set", "III", 0, SET_NUMBER, "rgt", NULL, 9, "overlap", "IV", "III"},
     {"nested-set", "c", 0, SET_NUMBER, "rgt", NULL, 9, "interval", "c", ""},
-    {"nested-set", "c", 0, UNSET, "rgt", NULL, 0, "interval", "c", ""},
+    /* who has no place is named, what is below it is not */
+    {"nested-set", "c", 0, UNSET, "rgt", NULL, 0, "missing-interval", "c", ""},
+    {"nested-set", "V", 0, UNSET, "lft", NULL, 0, "missing-interval", "V", ""},
+    {"nested-set", "D", 0, UNSET, "rgt", NULL, 0, "missing-interval", "D", ""},
+    {"nested-set", "V", 0, UNSET, "treeId", NULL, 0, "wrong-tree", "V", ""},
+    {"nested-set", "D", 0, UNSET, "treeId", NULL, 0, "wrong-tree", "D", ""},
+    {"nested-set", "V", 0, SET_TEXT, "rgt", "x", 0, "wrong-type", "V", ""},
+    {"nested-set", "e", 0, SET_NUMBER, "parentId", NULL, 5, "wrong-type", "e", ""},
+    {"nested-set", "e", 0, SET_TEXT, "depth", "2", 0, "wrong-type", "e", ""},
+    {"nested-set", "e", 0, UNSET, "depth", NULL, 0, "wrong-depth", "e", "V"},
     {"nested-set", "e", 0, SET_NUMBER, "lft", NULL, 13, "duplicate-lft", "e", "d"},
     {"nested-set", "e", 0, SET_NUMBER, "depth", NULL, 9, "wrong-depth", "e", "V"},
     {"nested-set", "e", 0, SET_TEXT, "parentId", "IV", 0, "wrong-parent", "e", "V"},
@@ -85,6 +101,7 @@ static const struct damage {
     {"adjacency", "e", 0, SET_NUMBER, "depth", NULL, 9, "wrong-depth", "e", "V"},
     {"adjacency", "III", 0, UNSET, "parentId", NULL, 0, "wrong-depth", "III", ""},
     {"adjacency", "e", 0, UNSET, "depth", NULL, 0, "wrong-depth", "e", "V"},
+    {"adjacency", "e", 0, SET_TEXT, "depth", "2", 0, "wrong-type", "e", ""},
 };
 
 /* Of layouts with several items a node. */
@@ -111,6 +128,10 @@ static const struct item_damage {
      "refs=on"},
     {{"entity", "i", 0, UNSET, "parentId", NULL, 0, "wrong-reference", "i", "d"},
      "PARENT#d",
+     "refs=on"},
+    {{"entity", "e", 0, SET_TEXT, "depth", "2", 0, "wrong-type", "e", ""}, NULL, NULL},
+    {{"entity", "d", 0, SET_NUMBER, "childId", NULL, 5, "wrong-type", "NODE#d", "CHILD#i"},
+     "CHILD#i",
      "refs=on"},
 };
 
@@ -274,6 +295,10 @@ static void damage_is_found(struct esp_store *store, const struct esp_forest *fo
         fail_msg("%s '%s' %s %s: no %s '%s' '%s' among:%s", damage->layout, damage->id,
                  sk ? sk : "", damage->attr ? damage->attr : "deleted", damage->name, damage->found,
                  damage->other, after.all);
+    }
+    if (strcmp(damage->name, "missing-interval") == 0 ||
+        (strcmp(damage->name, "wrong-tree") == 0 && damage->how == UNSET)) {
+        assert_string_equal(strchr(after.all + 1, '\n') ? after.all : "", "");
     }
     if (strcmp(damage->name, "cycle") == 0) {      /* what hangs on a cycle is not accused too */
         assert_int_equal(after.count, sk ? 2 : 1); /* one end of a link lacks the other */

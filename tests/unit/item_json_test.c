@@ -337,6 +337,13 @@ static void items_that_are_refused(void **state) {
     assert_status(ESP_ERR_REFUSED,
                   esp_item_parse(&s, ESP_STR("{\"p\":{\"N\":\"1\"}}"), &arena, &item, &err));
     assert_string_equal(err.message, "attribute p is a key and must be of type S");
+    /* What is no key keeps the type that it has. */
+    s.attr[s.attr_count++] = (struct esp_attr){{"level", 5}, ESP_TYPE_N};
+    assert_ok(esp_item_parse(&s, ESP_STR("{\"p\":{\"S\":\"1\"},\"level\":{\"S\":\"2\"}}"), &arena,
+                             &item, &err),
+              &err);
+    assert_int_equal(item.value[s.attr_count - 1].type, ESP_TYPE_S);
+    s.attr_count--;
     esp_error_clear(&err);
     assert_status(ESP_ERR_INPUT,
                   esp_item_parse(&s, ESP_STR("{\"a\":{\"B\":\"?\"}}"), &arena, &item, &err));

@@ -100,10 +100,6 @@ static void put_units_json(struct esp_buf *out, const struct esp_schema *schema,
 
 static void put_plan_json(struct esp_buf *out, const struct esp_edit_report *report,
                           const struct esp_edit_result *r, double usd) {
-    if (!r->planned) {
-        ESP_BUF_LIT(out, "\"plan\":null,");
-        return;
-    }
     esp_buf_printf(out,
                    "\"plan\":{\"transaction\":%s,\"puts\":%llu,\"updates\":%llu,\"deletes\":%llu,"
                    "\"unchanged\":%llu,\"item_bytes\":%llu,\"write_units\":",
@@ -169,9 +165,7 @@ enum esp_status esp_edit_report_end(struct esp_edit_report *report,
     if (report->options->json) {
         put_json(&out, report, result, dry_run, usd, usage);
     } else {
-        if (result->planned) {
-            put_plan_text(&out, report, result, usd, &prices);
-        }
+        put_plan_text(&out, report, result, usd, &prices);
         if (result->lock_left) {
             ESP_BUF_LIT(&out, "a lock could not be released; it stays until it has run out\n");
         }

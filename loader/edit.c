@@ -121,7 +121,6 @@ static void fill_result(struct edit *e) {
     struct esp_edit_result *r = e->result;
     struct esp_images_sum sum;
     esp_images_sum(&e->images, e->options->atomic, &sum);
-    r->planned = true;
     r->puts = sum.puts;
     r->updates = sum.updates;
     r->deletes = sum.deletes;
@@ -130,6 +129,7 @@ static void fill_result(struct edit *e) {
     r->usage = sum.usage;
     if (runs_in_trial(e)) { /* which sends the operation's own writes */
         esp_usage_add(&r->usage, &e->images.unchanged_usage);
+        r->item_bytes += e->images.unchanged_usage.bytes_written;
     }
 }
 
@@ -275,6 +275,22 @@ static enum esp_status run_journalled(struct edit *e) {
 
 /* --- stores with trials ------------------------------------------------------------------- */
 
+/* What the operation's own writes were: a store with trials knows what was there. */
+static void fill_from_session(struct edit *e, const struct esp_usage *before) {
+    const struct esp_usage *now = &e->a->session->usage;
+    struct esp_edit_result *r = e->result;
+    for (size_t i = 0; i < ESP_INDEX_MAX; i++) {
+        r->usage.write.index[i] = now->write.index[i] - before->write.index[i];
+    }
+    r->usage.write.table = now->write.table - before->write.table;
+    r->usage.items_written = now->items_written - before->items_written;
+    r->puts = now->items_added - before->items_added;
+    r->deletes = now->items_deleted - before->items_deleted;
+    r->updates = now->items_changed - before->items_changed;
+    r->unchanged = r->usage.items_written - r->puts - r->deletes - r->updates;
+    r->item_bytes = now->bytes_written - before->bytes_written;
+}
+
 /* All or nothing, and nobody else writes meanwhile. */
 static enum esp_status run_in_trial(struct edit *e) {
     struct esp_access *a = e->a;
@@ -290,11 +306,7 @@ static enum esp_status run_in_trial(struct edit *e) {
     }
     bool keep = status == ESP_OK;
     enum esp_status ended = ops_of(e)->trial_end(session, keep, keep ? a->err : NULL);
-    for (size_t i = 0; i < ESP_INDEX_MAX; i++) {
-        e->result->usage.write.index[i] = session->usage.write.index[i] - before.write.index[i];
-    }
-    e->result->usage.write.table = session->usage.write.table - before.write.table;
-    e->result->usage.items_written = session->usage.items_written - before.items_written;
+    fill_from_session(e, &before);
     return keep ? ended : status;
 }
 

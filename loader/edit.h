@@ -25,7 +25,6 @@ struct esp_edit_options {
 };
 
 struct esp_edit_result {
-    bool planned;     /* the counts below are known: there was a plan */
     bool transaction; /* one transaction does all */
     uint64_t puts, updates, deletes;
     uint64_t unchanged; /* writes that change nothing; without a plan to go by they are sent */

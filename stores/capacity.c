@@ -30,6 +30,9 @@ void esp_usage_add(struct esp_usage *sum, const struct esp_usage *part) {
     sum->items_read += part->items_read;
     sum->items_returned += part->items_returned;
     sum->items_written += part->items_written;
+    sum->items_added += part->items_added;
+    sum->items_deleted += part->items_deleted;
+    sum->items_changed += part->items_changed;
     sum->bytes_read += part->bytes_read;
     sum->bytes_written += part->bytes_written;
     sum->index_bytes_written += part->index_bytes_written;
@@ -96,6 +99,9 @@ void esp_meter_write(const struct esp_schema *schema, const struct esp_item *old
     usage->write.table +=
         esp_write_units(old_size > new_size ? old_size : new_size) * (transaction ? 2.0 : 1.0);
     usage->items_written++;
+    usage->items_added += !old && new_item;
+    usage->items_deleted += old && !new_item;
+    usage->items_changed += old && new_item && !esp_item_equal(schema, old, new_item);
     usage->bytes_written += new_size;
     for (size_t i = 0; i < schema->index_count; i++) {
         const struct esp_index *index = &schema->index[i];

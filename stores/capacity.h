@@ -31,6 +31,9 @@ struct esp_usage {
     uint64_t items_read;          /* before filters: what is charged */
     uint64_t items_returned;      /* after filters; counted by stores where they call fn */
     uint64_t items_written;       /* puts + updates + deletes that succeeded */
+    uint64_t items_added;         /* of them: there was no item; or as much as the client knows */
+    uint64_t items_deleted;       /* there is none any more */
+    uint64_t items_changed;       /* there is another one; what is left of them changed nothing */
     uint64_t bytes_read;          /* item and entry bytes, before filters */
     uint64_t bytes_written;       /* item bytes after the write, index entries not included */
     uint64_t index_bytes_written; /* entry bytes after the write, all indexes */
@@ -46,7 +49,7 @@ double esp_write_units(uint64_t bytes);             /* max(1, ceil(bytes / 1024)
 double esp_read_units(uint64_t bytes, bool strong); /* max(1, ceil(bytes / 4096)), halved if not */
 
 /* One put, update or delete: `old` and `new_item` may be NULL (none).  Adds units to
- * usage->write, and items_written, bytes_written, index_bytes_written. */
+ * usage->write, and the counts of items and bytes written. */
 void esp_meter_write(const struct esp_schema *schema, const struct esp_item *old,
                      const struct esp_item *new_item, bool transaction, struct esp_usage *usage);
 /* A condition check in a transaction of an item (NULL: missing). */

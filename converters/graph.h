@@ -82,6 +82,8 @@ struct graph_sources {
 };
 enum esp_status graph_sources(struct esp_access *a, struct esp_str type, struct esp_str key,
                               struct esp_str weight, struct graph_sources *out);
+/* The query for them by the target of their edges; both are borrowed. */
+struct esp_query graph_sources_query(struct esp_str target, struct esp_str weight);
 /* The largest rank among the children of a node; 0: it has none. */
 enum esp_status graph_last_rank(struct esp_access *a, struct esp_str key, int64_t *out);
 

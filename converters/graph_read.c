@@ -1,5 +1,6 @@
 /* The read operations of the layout graph. */
 #include "converters/graph.h"
+#include "converters/paging.h"
 
 enum { FETCH_NODES_MAX = 16384 /* at a time: bounds the memory of large answers */ };
 
@@ -114,6 +115,43 @@ static enum esp_status pass_picks(const struct picks *picks, esp_node_fn *fn, vo
     return status == ESP_ERR_NOMEM ? esp_fail_nomem(a->err) : status;
 }
 
+/* What the query of an index finds, by and by. */
+struct sources {
+    struct picks picks;
+    struct pick like; /* what is known of all of them */
+};
+
+static enum esp_status pick_source(void *ctx, const struct esp_item *item) {
+    struct sources *s = ctx;
+    struct pick pick = s->like;
+    int64_t rank = esp_edge_rank(esp_item_text(item, GRAPH_GSI0));
+    pick.key = esp_arena_dup(s->picks.access->scratch, esp_item_text(item, GRAPH_SOURCE));
+    pick.order = rank < 0 ? 0 : rank;
+    return pick.key.ptr ? add_pick(&s->picks, &pick) : esp_fail_nomem(s->picks.access->err);
+}
+
+static enum esp_status pass_sources(void *ctx, esp_node_fn *fn, void *fn_ctx) {
+    const struct sources *s = ctx;
+    return pass_picks(&s->picks, fn, fn_ctx);
+}
+
+/* The nodes with an edge to the target, from a weight up (len 0: all), in pages where those are
+ * asked for.  *none: there are none, on no page. */
+static enum esp_status query_sources(struct sources *s, struct esp_str type, struct esp_str key,
+                                     struct esp_str weight, esp_node_fn *fn, void *ctx,
+                                     bool *none) {
+    struct esp_access *a = s->picks.access;
+    struct esp_str target = esp_edge_target(a->scratch, type, key);
+    struct esp_query q = graph_sources_query(target, weight);
+    struct esp_page_keys keys = {
+        .add = pick_source, .pass = pass_sources, .sink = s, .kept = &s->picks.count};
+    bool earlier = false;
+    enum esp_status status =
+        target.ptr ? esp_paging_query_keys(a, &q, &keys, fn, ctx, &earlier) : ESP_ERR_NOMEM;
+    *none = !earlier && s->picks.count == 0;
+    return status == ESP_ERR_NOMEM ? esp_fail_nomem(a->err) : status;
+}
+
 static enum esp_status key_of(struct esp_access *a, struct esp_str id, struct esp_str *key) {
     *key = graph_key(a->layout, id, a->scratch);
     return key->ptr || id.len == 0 ? ESP_OK : esp_fail_nomem(a->err);
@@ -150,24 +188,23 @@ enum esp_status graph_op_parent(struct esp_access *a, const struct esp_args *arg
     return status == ESP_OK ? pass_picks(&picks, fn, ctx) : status;
 }
 
-/* The children of a node in order; those in `seen` (may be NULL) are left out, and noted. */
+/* The children of a node in order; those in `seen` are left out, and noted. */
 static enum esp_status pick_children(struct picks *picks, struct esp_str key, int64_t depth,
-                                     struct esp_idmap *seen, uint32_t *count) {
+                                     struct esp_idmap *seen) {
     struct esp_access *a = picks->access;
     struct graph_sources children;
     struct pick pick = {.depth = depth};
     enum esp_status status =
         graph_sources(a, graph_tree_type(a->layout), key, (struct esp_str){NULL, 0}, &children);
-    *count = status == ESP_OK ? children.count : 0;
     for (uint32_t i = 0; status == ESP_OK && i < children.count; i++) {
-        uint32_t number = 0, before = seen ? seen->count : 0;
+        uint32_t number = 0, before = seen->count;
         int64_t rank = esp_edge_rank(children.gsi0[i]);
         pick.key = children.key[i];
         pick.order = rank < 0 ? 0 : rank;
         if (!graph_id(a->layout, key, &pick.parent)) {
             pick.parent = (struct esp_str){NULL, 0};
         }
-        status = seen ? esp_idmap_intern(seen, pick.key, &number) : ESP_OK;
+        status = esp_idmap_intern(seen, pick.key, &number);
         if (status == ESP_OK && number >= before) {
             status = add_pick(picks, &pick);
         }
@@ -182,18 +219,20 @@ static enum esp_status none_or_missing(struct esp_access *a, const struct esp_lo
 
 enum esp_status graph_op_children(struct esp_access *a, const struct esp_args *args,
                                   esp_node_fn *fn, void *ctx) {
-    struct picks picks = {.access = a};
+    struct sources children = {.picks = {.access = a}};
     int64_t depth = known_depth(&args->at);
-    struct esp_str key;
-    uint32_t count = 0;
+    struct esp_str key, none_given = {NULL, 0};
+    bool none = false;
     enum esp_status status = key_of(a, args->at.id, &key);
+    children.like.depth = depth < 0 ? -1 : depth + 1;
+    if (status == ESP_OK && !graph_id(a->layout, key, &children.like.parent)) {
+        children.like.parent = none_given;
+    }
     if (status == ESP_OK) {
-        status = pick_children(&picks, key, depth < 0 ? -1 : depth + 1, NULL, &count);
+        status =
+            query_sources(&children, graph_tree_type(a->layout), key, none_given, fn, ctx, &none);
     }
-    if (status == ESP_OK && count == 0) {
-        return none_or_missing(a, &args->at);
-    }
-    return status == ESP_OK ? pass_picks(&picks, fn, ctx) : status;
+    return status == ESP_OK && none ? none_or_missing(a, &args->at) : status;
 }
 
 enum esp_status graph_op_siblings(struct esp_access *a, const struct esp_args *args,
@@ -212,7 +251,7 @@ enum esp_status graph_op_siblings(struct esp_access *a, const struct esp_args *a
         status = esp_idmap_intern(&seen, key, &number);
     }
     for (uint32_t i = 0; status == ESP_OK && i < place.parent_count; i++) {
-        status = pick_children(&picks, place.parent[i], place.depth, &seen, &number);
+        status = pick_children(&picks, place.parent[i], place.depth, &seen);
     }
     return status == ESP_OK ? pass_picks(&picks, fn, ctx) : status;
 }
@@ -541,29 +580,27 @@ enum esp_status graph_op_roots(struct esp_access *a, const struct esp_args *args
 
 /* --- edges of any type -------------------------------------------------------------- */
 
-static enum esp_status read_neighbours(struct esp_access *a, const struct esp_args *args,
-                                       struct graph_sources *out) {
-    struct esp_str key;
+/* What neighbours and hydrate ask for: the weight as edges of the type have it. */
+static enum esp_status neighbours_args(struct esp_access *a, const struct esp_args *args,
+                                       struct esp_str *key, struct esp_str *weight) {
     enum esp_status status = graph_check_type(a->layout, args->type, a->err);
-    if (status == ESP_OK) {
-        status = key_of(a, args->at.id, &key);
+    *weight = args->weight;
+    if (status == ESP_OK && args->weight.len) {
+        status = graph_weight(a->layout, args->type, args->weight, 0, a->scratch, weight, a->err);
     }
-    if (status == ESP_OK) {
-        status = graph_sources(a, args->type, key, args->weight, out);
-    }
-    return status == ESP_OK && out->count == 0 ? none_or_missing(a, &args->at) : status;
+    return status == ESP_OK ? key_of(a, args->at.id, key) : status;
 }
 
 enum esp_status graph_op_neighbours(struct esp_access *a, const struct esp_args *args,
                                     esp_node_fn *fn, void *ctx) {
-    struct picks picks = {.access = a};
-    struct graph_sources sources;
-    enum esp_status status = read_neighbours(a, args, &sources);
-    for (uint32_t i = 0; status == ESP_OK && i < sources.count; i++) {
-        struct pick pick = {.key = sources.key[i], .depth = -1};
-        status = add_pick(&picks, &pick);
+    struct sources sources = {.picks = {.access = a}, .like = {.depth = -1}};
+    struct esp_str key, weight;
+    bool none = false;
+    enum esp_status status = neighbours_args(a, args, &key, &weight);
+    if (status == ESP_OK) {
+        status = query_sources(&sources, args->type, key, weight, fn, ctx, &none);
     }
-    return status == ESP_OK ? pass_picks(&picks, fn, ctx) : status;
+    return status == ESP_OK && none ? none_or_missing(a, &args->at) : status;
 }
 
 /* Everything the edge sets of the nodes name, each once, and none of the nodes themselves. */
@@ -597,9 +634,13 @@ enum esp_status graph_op_hydrate(struct esp_access *a, const struct esp_args *ar
     struct graph_sources sources;
     struct graph_node *node = NULL;
     struct pick first = {.depth = -1};
-    enum esp_status status = read_neighbours(a, args, &sources);
+    struct esp_str key, weight;
+    enum esp_status status = neighbours_args(a, args, &key, &weight);
+    if (status == ESP_OK) {
+        status = graph_sources(a, args->type, key, weight, &sources);
+    }
     if (status != ESP_OK || sources.count == 0) {
-        return status;
+        return status == ESP_OK ? none_or_missing(a, &args->at) : status;
     }
     node = esp_arena_calloc(a->scratch, sources.count, sizeof *node);
     status = node ? graph_read(a, sources.key, sources.count, node) : ESP_ERR_NOMEM;

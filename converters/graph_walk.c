@@ -142,13 +142,17 @@ static enum esp_status add_source(void *ctx, const struct esp_item *item) {
     return key[s->count].ptr && gsi0[s->count++].ptr ? ESP_OK : ESP_ERR_NOMEM;
 }
 
+struct esp_query graph_sources_query(struct esp_str target, struct esp_str weight) {
+    return (struct esp_query){.index = GRAPH_BY_TARGET,
+                              .pk = esp_s(target),
+                              .op = weight.len ? ESP_GE : ESP_ANY,
+                              .lo = esp_s(weight)};
+}
+
 enum esp_status graph_sources(struct esp_access *a, struct esp_str type, struct esp_str key,
                               struct esp_str weight, struct graph_sources *out) {
     struct esp_str target = esp_edge_target(a->scratch, type, key);
-    struct esp_query q = {.index = GRAPH_BY_TARGET,
-                          .pk = esp_s(target),
-                          .op = weight.len ? ESP_GE : ESP_ANY,
-                          .lo = esp_s(weight)};
+    struct esp_query q = graph_sources_query(target, weight);
     *out = (struct graph_sources){.access = a};
     enum esp_status status =
         target.ptr ? esp_session_query(a->session, &q, add_source, out, a->err) : ESP_ERR_NOMEM;

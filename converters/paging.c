@@ -438,17 +438,16 @@ static enum esp_status run_query(struct esp_page_run *run, const struct esp_quer
     return status;
 }
 
-enum esp_status esp_paging_query(struct esp_access *a, const struct esp_query *q, esp_item_fn *add,
-                                 void *sink, esp_node_fn *fn, void *ctx, bool *earlier) {
+/* The page that fn(ctx) belongs to; NULL: the whole answer is wanted. */
+static struct esp_page_run *page_of(const struct esp_access *a, esp_node_fn *fn, const void *ctx) {
     struct esp_page_run *run = a->paging ? a->paging->run : NULL;
+    return fn == page_node && ctx == run ? run : NULL;
+}
+
+static enum esp_status page_query(struct esp_page_run *run, const struct esp_query *q,
+                                  esp_item_fn *add, void *sink, bool *earlier) {
     struct esp_cursor cursor = {.set = false};
     bool had = false;
-    if (!run || fn != page_node || ctx != run) {
-        if (earlier) {
-            *earlier = false;
-        }
-        return esp_session_query(a->session, q, add, sink, a->err);
-    }
     enum esp_status status = run->full ? ESP_STOP : end_loose(run);
     if (status != ESP_OK) {
         return status;
@@ -467,6 +466,55 @@ enum esp_status esp_paging_query(struct esp_access *a, const struct esp_query *q
     run->group++;
     if (earlier) {
         *earlier = had;
+    }
+    return status;
+}
+
+enum esp_status esp_paging_query(struct esp_access *a, const struct esp_query *q, esp_item_fn *add,
+                                 void *sink, esp_node_fn *fn, void *ctx, bool *earlier) {
+    struct esp_page_run *run = page_of(a, fn, ctx);
+    if (run) {
+        return page_query(run, q, add, sink, earlier);
+    }
+    if (earlier) {
+        *earlier = false;
+    }
+    return esp_session_query(a->session, q, add, sink, a->err);
+}
+
+/* Keys count as the nodes that they become when the query has ended. */
+struct key_count {
+    struct esp_page_run *run;
+    const struct esp_page_keys *keys;
+};
+
+static enum esp_status count_key(void *ctx, const struct esp_item *item) {
+    struct key_count *count = ctx;
+    struct esp_page_run *run = count->run;
+    uint32_t before = *count->keys->kept;
+    if (run->left == 0) {
+        run->full = true;
+        return ESP_STOP;
+    }
+    enum esp_status status = count->keys->add(count->keys->sink, item);
+    run->left -= *count->keys->kept - before;
+    run->passed += *count->keys->kept - before;
+    return status;
+}
+
+enum esp_status esp_paging_query_keys(struct esp_access *a, const struct esp_query *q,
+                                      const struct esp_page_keys *keys, esp_node_fn *fn, void *ctx,
+                                      bool *earlier) {
+    struct esp_page_run *run = page_of(a, fn, ctx);
+    struct key_count count = {run, keys};
+    if (!run) {
+        enum esp_status status = esp_paging_query(a, q, keys->add, keys->sink, fn, ctx, earlier);
+        return status == ESP_OK ? keys->pass(keys->sink, fn, ctx) : status;
+    }
+    enum esp_status status = page_query(run, q, count_key, &count, earlier);
+    if (status == ESP_OK || (status == ESP_STOP && run->full)) {
+        enum esp_status passed = keys->pass(keys->sink, run->fn, run->ctx);
+        status = passed == ESP_OK ? status : passed;
     }
     return status;
 }

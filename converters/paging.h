@@ -33,4 +33,17 @@ enum esp_status esp_paging_operate(struct esp_access *a, enum esp_op op, esp_op_
 enum esp_status esp_paging_query(struct esp_access *a, const struct esp_query *q, esp_item_fn *add,
                                  void *sink, esp_node_fn *fn, void *ctx, bool *earlier);
 
+/* The same for a query that finds keys of nodes: add(sink) keeps the key of one node or none of
+ * each item and counts it in *kept; then pass(sink) reads the nodes of those keys and passes them
+ * on to fn(ctx).  So only the page's nodes are read. */
+struct esp_page_keys {
+    esp_item_fn *add;
+    enum esp_status (*pass)(void *sink, esp_node_fn *fn, void *ctx);
+    void *sink;
+    const uint32_t *kept;
+};
+enum esp_status esp_paging_query_keys(struct esp_access *a, const struct esp_query *q,
+                                      const struct esp_page_keys *keys, esp_node_fn *fn, void *ctx,
+                                      bool *earlier);
+
 #endif

@@ -4,6 +4,7 @@
  * some the answers.
  */
 #include "converters/edge_set.h"
+#include "converters/paging.h"
 #include "tests/conformance/by_plan.h"
 #include "tests/support/alloc.h"
 #include "tests/support/drives.h"
@@ -235,10 +236,33 @@ static void expect(struct run *r, const int *want, int count, bool ordered) {
     }
 }
 
+/* The same answer, in pages of which only the last may be less than full. */
+static enum esp_status operate_in_pages(struct run *r, int limit) {
+    char start[1 << 12] = "";
+    enum esp_status status = ESP_OK;
+    r->answered = 0;
+    do {
+        struct esp_paging paging = {.limit = (uint64_t)limit, .start = esp_str_from(start)};
+        int before = r->answered;
+        esp_arena_reset(&r->t.scratch);
+        esp_error_clear(&r->t.err);
+        r->t.access.paging = &paging;
+        status = esp_operate(&r->t.access, r->op, &r->args, take_node, r);
+        r->t.access.paging = NULL;
+        assert_true(r->answered - before == limit ||
+                    (r->answered - before < limit && paging.next.len == 0));
+        snprintf(start, sizeof start, "%.*s", ESP_FMT(paging.next));
+    } while (status == ESP_OK && start[0]);
+    return status;
+}
+
+/* What one query finds comes in the same order in pages. */
 static void ask(struct run *r, enum esp_op op, int v) {
+    int limit =
+        op == ESP_OP_CHILDREN || op == ESP_OP_NEIGHBOURS ? (int)esp_rng_below(&r->rng, 4) : 0;
     r->op = op;
     r->args.at = (struct esp_locator){.id = esp_str_from(r->g.node[v].id)};
-    assert_ok(operate(r), &r->t.err);
+    assert_ok(limit ? operate_in_pages(r, limit) : operate(r), &r->t.err);
 }
 
 static void ask_around(struct run *r, int v) {
@@ -899,6 +923,8 @@ static void wrong_writes_are_refused(void **state) {
     refused(&t, ESP_OP_UNLINK, &args, ESP_ERR_NOT_FOUND, "no edge LIKES from 'C' to 'D'");
     args.weight = ESP_STR("5-5");
     refused(&t, ESP_OP_LINK, &args, ESP_ERR_USAGE, "is no weight");
+    refused(&t, ESP_OP_NEIGHBOURS, &args, ESP_ERR_USAGE, "'5-5' is no weight");
+    refused(&t, ESP_OP_HYDRATE, &args, ESP_ERR_USAGE, "'5-5' is no weight");
     args.weight = (struct esp_str){NULL, 0};
     args.data = (struct esp_data){data, sizeof data - 1, 5};
     refused(&t, ESP_OP_LINK, &args, ESP_ERR_USAGE, "'gsi0' belongs to the layout graph");
@@ -915,6 +941,45 @@ static void wrong_writes_are_refused(void **state) {
     args =
         (struct esp_args){.at.id = ESP_STR("i"), .to.id = ESP_STR("d"), .type = ESP_STR("PARENT")};
     refused(&t, ESP_OP_LINK, &args, ESP_ERR_EXISTS, "an edge PARENT from 'i' to 'd' already");
+    suite_table_close(&t);
+    esp_store_close(store);
+    esp_forest_free(forest);
+}
+
+static enum esp_status count_node(void *ctx, const struct esp_node_view *node) {
+    assert_true(node->id.len);
+    ++*(int *)ctx;
+    return ESP_OK;
+}
+
+/* The rank of a tree edge is given without the zeros before it. */
+static void ranks_are_asked_for_as_numbers(void **state) {
+    (void)state;
+    static const struct {
+        const char *weight;
+        int children; /* of those whose ranks are 1000, 2000, 3000 */
+    } cases[] = {{"", 3}, {"1000", 3}, {"0000001000", 3}, {"1001", 2}, {"3000", 1}, {"99999", 0}};
+    static const struct drives_row rows[] = {{"r", ""}, {"a", "r"}, {"b", "r"}, {"c", "r"}};
+    struct esp_forest *forest = forest_of_rows(rows, 4);
+    struct esp_store *store = open_store();
+    struct esp_layout layout = layout_of(NULL);
+    struct suite_table t;
+    suite_table_open(&t, store, &layout, "graph", forest);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct esp_args args = {.at.id = ESP_STR("r"),
+                                .type = esp_str_from(tree_type),
+                                .weight = esp_str_from(cases[i].weight)};
+        static const enum esp_op ops[] = {ESP_OP_NEIGHBOURS, ESP_OP_HYDRATE};
+        for (int k = 0; k < 2; k++) {
+            int count = 0, named = k == 1 && cases[i].children ? 1 : 0; /* r itself */
+            esp_arena_reset(&t.scratch);
+            assert_ok(esp_operate(&t.access, ops[k], &args, count_node, &count), &t.err);
+            assert_int_equal(count, cases[i].children + named);
+        }
+    }
+    struct esp_args args = {
+        .at.id = ESP_STR("r"), .type = esp_str_from(tree_type), .weight = ESP_STR("5-A")};
+    refused(&t, ESP_OP_NEIGHBOURS, &args, ESP_ERR_USAGE, "'5-A' is no rank");
     suite_table_close(&t);
     esp_store_close(store);
     esp_forest_free(forest);
@@ -1022,10 +1087,15 @@ static void every_allocation_may_fail(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(several_parents_and_types),  cmocka_unit_test(every_damage_is_found),
-        cmocka_unit_test(wrong_settings_are_refused), cmocka_unit_test(wrong_links_are_refused),
-        cmocka_unit_test(wrong_ids_are_refused),      cmocka_unit_test(wrong_writes_are_refused),
-        cmocka_unit_test(other_writers_are_noticed),  cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(several_parents_and_types),
+        cmocka_unit_test(every_damage_is_found),
+        cmocka_unit_test(wrong_settings_are_refused),
+        cmocka_unit_test(wrong_links_are_refused),
+        cmocka_unit_test(wrong_ids_are_refused),
+        cmocka_unit_test(wrong_writes_are_refused),
+        cmocka_unit_test(ranks_are_asked_for_as_numbers),
+        cmocka_unit_test(other_writers_are_noticed),
+        cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

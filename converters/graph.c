@@ -582,6 +582,9 @@ static const struct esp_option options[] = {
                  "larger edge sets leave out their largest types"),
     {.name = NULL}};
 
+/* Nothing in the table says what should be there instead. */
+static const char *const not_mended[] = {"bad-key", "bad-gsi0", "cycle", "wrong-type", NULL};
+
 extern const struct esp_layout_ops esp_layout_graph;
 const struct esp_layout_ops esp_layout_graph =
     {
@@ -644,4 +647,6 @@ const struct esp_layout_ops esp_layout_graph =
                 [ESP_OP_UNLINK] = graph_op_unlink,
             },
         .check = graph_check,
+        .mend = graph_mend,
+        .not_mended = not_mended,
 };

@@ -9,6 +9,7 @@
  *   graph_read.c   the read operations
  *   graph_edit.c   the writes
  *   graph_check.c  check
+ *   graph_mend.c   what the items of damaged nodes should be
  *
  * Memory is a->scratch and errors go to a->err unless a comment says otherwise.
  */
@@ -154,5 +155,6 @@ esp_op_fn graph_op_node, graph_op_parent, graph_op_children, graph_op_siblings, 
 esp_op_fn graph_op_insert, graph_op_insert_subtree, graph_op_move, graph_op_remove,
     graph_op_promote, graph_op_link, graph_op_unlink;
 enum esp_status graph_check(struct esp_access *a, esp_finding_fn *fn, void *ctx);
+enum esp_status graph_mend(struct esp_access *a, const struct esp_mend *mend);
 
 #endif

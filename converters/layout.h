@@ -110,6 +110,18 @@ struct esp_finding {
 };
 typedef enum esp_status esp_finding_fn(void *ctx, const struct esp_finding *finding);
 
+/* What ops->mend mends, and whom it tells. */
+struct esp_mend {
+    const struct esp_str *id; /* of the nodes that the check's findings name, none twice */
+    uint32_t count;
+    /* An item as it is and as it shall be, both borrowed during the call; after == NULL: it goes.
+     * Those that go come last. */
+    enum esp_status (*image)(void *ctx, const struct esp_item *before,
+                             const struct esp_item *after);
+    esp_finding_fn *left; /* what cannot be told and stays as it is */
+    void *ctx;            /* of the two */
+};
+
 struct esp_layout_ops {
     const char *name;     /* "nested-set" */
     const char *family;   /* "path", "replica", "nested set", "adjacency" */
@@ -172,6 +184,11 @@ struct esp_layout_ops {
 
     /* Stream the table and report every broken invariant. */
     enum esp_status (*check)(struct esp_access *a, esp_finding_fn *fn, void *ctx);
+    /* Where items hold more than a forest tells (edges with data, of any type): what the items of
+     * damaged nodes should be, by the table itself.  Writes nothing, reads consistently.  NULL:
+     * repairs put damaged trees together from view, relation and copy, and emit them. */
+    enum esp_status (*mend)(struct esp_access *a, const struct esp_mend *mend);
+    const char *const *not_mended; /* names of findings that mend leaves; NULL-terminated */
 };
 
 /* So that half a gap more never overflows 64 bits; what fits a forest says nested-set's validate.

@@ -107,6 +107,92 @@ struct esp_str esp_edge_target(struct esp_arena *arena, struct esp_str type, str
     return join(arena, type, key, (struct esp_str){NULL, 0});
 }
 
+/* --- finding ------------------------------------------------------------------------ */
+
+enum { LOOK_THROUGH_MAX = 32, SLOTS_PER_EDGE = 4 };
+/* A slot has a position + 1. */
+static const uint32_t slot_empty = 0, slot_gone = UINT32_MAX;
+
+static uint64_t edge_hash(struct esp_str type, struct esp_str key) {
+    return esp_hash64(key.ptr, key.len, esp_hash64(type.ptr, type.len, 0));
+}
+
+static bool is_edge(const struct esp_edge *edge, struct esp_str type, struct esp_str key) {
+    return esp_str_eq(edge->key, key) && esp_str_eq(edge->type, type);
+}
+
+static uint32_t slot_of(const struct esp_edge_set *set, const struct esp_edge *edge) {
+    return (uint32_t)edge_hash(edge->type, edge->key) & (set->slot_count - 1);
+}
+
+static void fill_slot(struct esp_edge_set *set, uint32_t position) {
+    uint32_t at = slot_of(set, &set->edge[position]);
+    while (set->slot[at] != slot_empty) {
+        at = (at + 1) & (set->slot_count - 1);
+    }
+    set->slot[at] = position + 1;
+    set->slots_used++;
+}
+
+/* Of an edge that is in the table. */
+static void change_slot(struct esp_edge_set *set, uint32_t position, uint32_t value) {
+    uint32_t at = slot_of(set, &set->edge[position]);
+    while (set->slot[at] != position + 1) {
+        at = (at + 1) & (set->slot_count - 1);
+    }
+    set->slot[at] = value;
+}
+
+static enum esp_status make_slots(struct esp_edge_set *set) {
+    size_t count = LOOK_THROUGH_MAX;
+    while (count < (size_t)set->count * SLOTS_PER_EDGE) {
+        count *= 2;
+    }
+    uint32_t *slot = count < slot_gone ? esp_arena_calloc(set->arena, count, sizeof *slot) : NULL;
+    if (!slot) {
+        return ESP_ERR_NOMEM;
+    }
+    set->slot = slot;
+    set->slot_count = (uint32_t)count;
+    set->slots_used = 0;
+    for (uint32_t i = 0; i < set->count; i++) {
+        fill_slot(set, i);
+    }
+    return ESP_OK;
+}
+
+/* The last edge is new. */
+static enum esp_status note_last(struct esp_edge_set *set) {
+    if (set->count <= LOOK_THROUGH_MAX && !set->slot) {
+        return ESP_OK;
+    }
+    if (!set->slot || set->slots_used + 1 > set->slot_count / 2) {
+        return make_slots(set);
+    }
+    fill_slot(set, set->count - 1);
+    return ESP_OK;
+}
+
+struct esp_edge *esp_edge_set_find(const struct esp_edge_set *set, struct esp_str type,
+                                   struct esp_str key) {
+    if (set->slot) {
+        uint32_t at = (uint32_t)edge_hash(type, key) & (set->slot_count - 1);
+        for (; set->slot[at] != slot_empty; at = (at + 1) & (set->slot_count - 1)) {
+            uint32_t position = set->slot[at] - 1;
+            if (set->slot[at] != slot_gone && is_edge(&set->edge[position], type, key)) {
+                return &set->edge[position];
+            }
+        }
+        return NULL;
+    }
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (is_edge(&set->edge[i], type, key)) {
+            return &set->edge[i];
+        }
+    }
+    return NULL;
+}
+
 /* --- sets --------------------------------------------------------------------------- */
 
 static size_t entry_bytes(const struct esp_edge *edge) {
@@ -152,16 +238,6 @@ bool esp_edge_set_omits(const struct esp_edge_set *set, struct esp_str type) {
     return false;
 }
 
-struct esp_edge *esp_edge_set_find(const struct esp_edge_set *set, struct esp_str type,
-                                   struct esp_str key) {
-    for (uint32_t i = 0; i < set->count; i++) {
-        if (esp_str_eq(set->edge[i].key, key) && esp_str_eq(set->edge[i].type, type)) {
-            return &set->edge[i];
-        }
-    }
-    return NULL;
-}
-
 struct esp_edge *esp_edge_set_next(const struct esp_edge_set *set, struct esp_str type,
                                    uint32_t *at) {
     while (*at < set->count) {
@@ -181,11 +257,19 @@ enum esp_status esp_edge_set_add(struct esp_edge_set *set, const struct esp_edge
     }
     set->edge = grown;
     grown[set->count++] = *edge;
-    return ESP_OK;
+    return note_last(set);
 }
 
 void esp_edge_set_remove(struct esp_edge_set *set, struct esp_edge *edge) {
-    *edge = set->edge[--set->count];
+    uint32_t position = (uint32_t)(edge - set->edge), last = set->count - 1;
+    if (set->slot) {
+        change_slot(set, position, slot_gone);
+        if (position != last) {
+            change_slot(set, last, position + 1);
+        }
+    }
+    set->count = last;
+    *edge = set->edge[last];
 }
 
 void esp_edge_set_unmark(struct esp_edge_set *set, struct esp_str type) {
@@ -263,6 +347,7 @@ enum esp_status esp_edge_set_fit(struct esp_edge_set *set, const char *omit, uin
     uint64_t sum = 0;
     if (set->count) {
         qsort(set->edge, set->count, sizeof *set->edge, by_type);
+        set->slot = NULL; /* positions have changed */
     }
     for (uint32_t first = 0, end; status == ESP_OK && first < set->count; first = end) {
         struct esp_str type = set->edge[first].type;

@@ -43,6 +43,8 @@ struct esp_edge_set {
     uint32_t count, cap;
     struct esp_str *omitted; /* types that are left out of the set, and have edges */
     uint32_t omitted_count, omitted_cap;
+    uint32_t *slot; /* of large sets: a hash table of positions; NULL: edges are looked through */
+    uint32_t slot_count, slots_used; /* slot_count: a power of two */
 };
 /* From the values of the two attributes, to which texts without escapes stay pointing. ERR_NOMEM */
 enum esp_status esp_edge_set_read(struct esp_edge_set *set, struct esp_arena *arena,

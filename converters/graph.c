@@ -384,12 +384,17 @@ static bool says_again(const struct esp_layout *l, const struct esp_forest *f, u
     if (!esp_str_eq(link->type, graph_tree_type(l))) {
         return false;
     }
-    uint32_t first, n = esp_forest_links_from(f, link->child, &first);
-    bool again = f->parent[link->child] == link->parent;
-    for (uint32_t i = first; i < first + n && !again; i++) {
-        again = f->link[i].type.len == 0 && f->link[i].parent == link->parent;
+    uint32_t first, n = esp_forest_links_from(f, link->child, &first), lo = first, hi = first + n;
+    while (lo < hi) { /* further rows come first, by their parents */
+        uint32_t middle = lo + (hi - lo) / 2;
+        if (f->link[middle].type.len == 0 && f->link[middle].parent < link->parent) {
+            lo = middle + 1;
+        } else {
+            hi = middle;
+        }
     }
-    return again;
+    return f->parent[link->child] == link->parent ||
+           (lo < first + n && f->link[lo].type.len == 0 && f->link[lo].parent == link->parent);
 }
 
 static enum esp_status check_link(const struct esp_layout *l, const struct esp_forest *f,
@@ -469,12 +474,8 @@ static enum esp_status validate(const struct esp_layout *l, const struct esp_for
 /* --- naming nodes ------------------------------------------------------------------- */
 
 static bool has_further_parents(const struct esp_layout *l, const struct esp_forest *f) {
-    for (uint32_t i = 0; i < f->link_count; i++) {
-        if (f->link[i].type.len == 0 || esp_str_eq(f->link[i].type, graph_tree_type(l))) {
-            return true;
-        }
-    }
-    return false;
+    return esp_forest_has_link_type(f, (struct esp_str){NULL, 0}) ||
+           esp_forest_has_link_type(f, graph_tree_type(l));
 }
 
 static enum esp_status locate(const struct esp_layout *l, const struct esp_forest *f, esp_node v,
@@ -555,13 +556,14 @@ static enum esp_status check_omit(const struct esp_layout *l, struct esp_error *
 static enum esp_status configure(struct esp_layout *l, struct esp_error *err) {
     struct esp_str node = esp_str_from(l->settings.node);
     if (node.len && !esp_edge_type_valid(node)) {
-        return esp_fail(err, ESP_ERR_USAGE, "node=%.*s: a prefix has no '-' and no '#'",
+        return esp_fail(err, ESP_ERR_USAGE, "--set node=%.*s: a prefix has no '-' and no '#'",
                         ESP_FMT(node));
     }
     enum esp_status status = graph_check_type(l, graph_tree_type(l), err);
     if (status == ESP_OK && l->settings.edge_set_bytes > ESP_ITEM_BYTES_MAX) {
-        status = esp_fail(err, ESP_ERR_USAGE, "edge-set-max=%llu: an item has at most %d bytes",
-                          (unsigned long long)l->settings.edge_set_bytes, ESP_ITEM_BYTES_MAX);
+        status =
+            esp_fail(err, ESP_ERR_USAGE, "--set edge-set-max=%llu: an item has at most %d bytes",
+                     (unsigned long long)l->settings.edge_set_bytes, ESP_ITEM_BYTES_MAX);
     }
     return status == ESP_OK ? check_omit(l, err) : status;
 }

@@ -56,6 +56,8 @@ struct esp_forest {
     const struct esp_link *link; /* by child, type and parent */
     const uint32_t *link_in;     /* positions of them, by parent and number */
     uint32_t link_count;
+    const struct esp_str *link_type; /* each type that links have, in order of bytes */
+    uint32_t link_type_count;
     struct esp_forest_owner *owner;
 };
 
@@ -100,6 +102,9 @@ esp_node esp_forest_root(const struct esp_forest *f, esp_node v);
 uint32_t esp_forest_links_from(const struct esp_forest *f, esp_node v, uint32_t *first);
 /* Those that lead to v: link[link_in[first]] .. link[link_in[first + n - 1]]. */
 uint32_t esp_forest_links_to(const struct esp_forest *f, esp_node v, uint32_t *first);
+
+/* Has any link this type (len 0: leads any to a further parent)? */
+bool esp_forest_has_link_type(const struct esp_forest *f, struct esp_str type);
 
 /* A link to be added, by ids.  Everything is borrowed for the duration of the call. */
 struct esp_link_row {

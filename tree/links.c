@@ -40,6 +40,19 @@ uint32_t esp_forest_links_to(const struct esp_forest *f, esp_node v, uint32_t *f
     return first_at(f, v + 1, true) - *first;
 }
 
+bool esp_forest_has_link_type(const struct esp_forest *f, struct esp_str type) {
+    uint32_t lo = 0, hi = f->link_type_count;
+    while (lo < hi) {
+        uint32_t middle = lo + (hi - lo) / 2;
+        if (esp_str_cmp(f->link_type[middle], type) < 0) {
+            lo = middle + 1;
+        } else {
+            hi = middle;
+        }
+    }
+    return lo < f->link_type_count && esp_str_eq(f->link_type[lo], type);
+}
+
 /* --- publishing ------------------------------------------------------------------------- */
 
 static int compare_nodes(esp_node a, esp_node b) {
@@ -109,12 +122,36 @@ static enum esp_status find_twice(const struct esp_forest *f, struct esp_error *
     return ESP_OK;
 }
 
+static int by_text(const void *a, const void *b) {
+    return esp_str_cmp(*(const struct esp_str *)a, *(const struct esp_str *)b);
+}
+
+/* The types of the links; room for as many as there are links. */
+static uint32_t list_types(const struct esp_link *link, uint32_t count, struct esp_str *type) {
+    uint32_t n = 0, kept = 0;
+    for (uint32_t i = 0; i < count; i++) { /* those of one child are in order of types */
+        if (n == 0 || !esp_str_eq(type[n - 1], link[i].type)) {
+            type[n++] = link[i].type;
+        }
+    }
+    if (n > 1) {
+        qsort(type, n, sizeof *type, by_text);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (kept == 0 || !esp_str_eq(type[kept - 1], type[i])) {
+            type[kept++] = type[i];
+        }
+    }
+    return kept;
+}
+
 enum esp_status forest_set_links(struct esp_forest *f, struct esp_link *link, uint32_t count,
                                  struct esp_error *err) {
     const struct esp_alloc *alloc = f->owner->alloc;
     const struct esp_link **at = count ? esp_calloc(alloc, count, sizeof *at) : NULL;
     uint32_t *in = esp_arena_calloc(&f->owner->links, count ? count : 1, sizeof *in);
-    if (!in || (count && !at)) {
+    struct esp_str *type = esp_arena_calloc(&f->owner->links, count ? count : 1, sizeof *type);
+    if (!in || !type || (count && !at)) {
         esp_release(alloc, at, count * sizeof *at);
         return esp_fail_nomem(err);
     }
@@ -133,6 +170,8 @@ enum esp_status forest_set_links(struct esp_forest *f, struct esp_link *link, ui
     f->link = link;
     f->link_in = in;
     f->link_count = count;
+    f->link_type = type;
+    f->link_type_count = list_types(link, count, type);
     enum esp_status status = find_twice(f, err);
     if (status == ESP_OK) {
         status = esp_forest_check_links(f, (struct esp_str){NULL, 0}, err);
@@ -141,6 +180,8 @@ enum esp_status forest_set_links(struct esp_forest *f, struct esp_link *link, ui
         f->link = before.link;
         f->link_in = before.link_in;
         f->link_count = before.link_count;
+        f->link_type = before.link_type;
+        f->link_type_count = before.link_type_count;
     }
     return status;
 }
@@ -252,11 +293,8 @@ enum esp_status esp_forest_check_links(const struct esp_forest *f, struct esp_st
                                        struct esp_error *err) {
     const struct esp_alloc *alloc = f->owner->alloc;
     struct peeling p = {.f = f, .type = type};
-    bool any = false;
-    for (uint32_t i = 0; i < f->link_count && !any; i++) {
-        any = is_parent(&f->link[i], type);
-    }
-    if (!any) {
+    if (!esp_forest_has_link_type(f, type) &&
+        !esp_forest_has_link_type(f, (struct esp_str){NULL, 0})) {
         return ESP_OK;
     }
     p.waiting = esp_big_alloc(alloc, f->count * sizeof *p.waiting);

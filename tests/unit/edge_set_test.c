@@ -1,6 +1,9 @@
 /* Texts of edges and sets of them: read from both ends, whatever ids hold. */
 #include "converters/edge_set.h"
+#include "core/rng.h"
 #include "tests/support/support.h"
+
+#include <stdio.h>
 
 static void entries_are_read_from_both_ends(void **state) {
     (void)state;
@@ -113,6 +116,54 @@ static void sets_leave_out_what_is_too_much(void **state) {
     esp_arena_fini(&arena);
 }
 
+/* Random changes of a set that is large enough to be looked up; a list of what is there says what
+ * each look-up has to find. */
+static void large_sets_find_what_is_there(void **state) {
+    (void)state;
+    enum { KEYS = 300, STEPS = 20000, FIT_ONE_IN = 1000 };
+    static const char *const types[] = {"A", "B"};
+    static char keys[KEYS][8];
+    static bool there[2][KEYS];
+    struct esp_rng rng;
+    struct esp_arena arena;
+    esp_rng_init(&rng, 1, 0);
+    esp_arena_init(&arena, &esp_alloc_libc, SIZE_MAX);
+    struct esp_edge_set set = {.arena = &arena};
+    uint32_t count = 0;
+    for (int k = 0; k < KEYS; k++) {
+        snprintf(keys[k], sizeof keys[k], "k%d", k);
+    }
+    for (int i = 0; i < STEPS; i++) {
+        /* it grows, and shrinks again */
+        uint64_t most = i < STEPS / 2 ? KEYS : KEYS / 20;
+        int t = (int)esp_rng_below(&rng, 2), k = (int)esp_rng_below(&rng, KEYS);
+        struct esp_edge *found =
+            esp_edge_set_find(&set, esp_str_from(types[t]), esp_str_from(keys[k]));
+        assert_true((found != NULL) == there[t][k]);
+        if (found) {
+            assert_true(esp_str_eq(found->key, esp_str_from(keys[k])));
+            assert_true(esp_str_eq(found->type, esp_str_from(types[t])));
+        }
+        if (found && esp_rng_below(&rng, 2 * KEYS) >= most) {
+            esp_edge_set_remove(&set, found);
+        } else if (!found && esp_rng_below(&rng, KEYS) < most) {
+            add(&set, types[t], keys[k], "1");
+        }
+        there[t][k] = found ? set.count == count : set.count > count;
+        count = set.count;
+        if (esp_rng_below(&rng, FIT_ONE_IN) == 0) {
+            assert_int_equal(esp_edge_set_fit(&set, NULL, UINT64_MAX), ESP_OK);
+        }
+    }
+    for (int t = 0; t < 2; t++) {
+        for (int k = 0; k < KEYS; k++) {
+            count -= there[t][k];
+        }
+    }
+    assert_int_equal(count, 0);
+    esp_arena_fini(&arena);
+}
+
 /* What is no entry stays in the set as it is, and no other value is taken for a set. */
 static void strange_values_do_no_harm(void **state) {
     (void)state;
@@ -138,6 +189,7 @@ int main(void) {
         cmocka_unit_test(entries_are_read_from_both_ends),
         cmocka_unit_test(ranks_have_ten_digits),
         cmocka_unit_test(sets_leave_out_what_is_too_much),
+        cmocka_unit_test(large_sets_find_what_is_there),
         cmocka_unit_test(strange_values_do_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

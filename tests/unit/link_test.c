@@ -137,6 +137,11 @@ static void edges_are_added_by_id(void **state) {
     struct esp_link_row rows[] = {edge("d", "c", "LIKES", "500-A"), edge("c", "d", "LIKES", "")};
     assert_ok(esp_forest_add_links(f, rows, 2, "edges.csv", &err), &err);
     assert_int_equal(f->link_count, 4);
+    assert_int_equal(f->link_type_count, 2); /* further parents, LIKES */
+    assert_true(esp_forest_has_link_type(f, (struct esp_str){NULL, 0}));
+    assert_true(esp_forest_has_link_type(f, ESP_STR("LIKES")));
+    assert_false(esp_forest_has_link_type(f, ESP_STR("LIKE")));
+    assert_false(esp_forest_has_link_type(f, ESP_STR("MORE")));
     uint32_t first;
     esp_node c = f->link[0].child;
     assert_true(is_node(f, c, "c"));

@@ -8,7 +8,7 @@ enum { OUTPUT_BYTES_MAX = 64 << 20, FLUSH_BYTES = 64 << 10 };
 struct repair_options {
     struct esp_cli_options shared;
     const char *journal;
-    bool undo, dry_run;
+    bool undo, dry_run, rebuild;
 };
 
 struct report {
@@ -81,11 +81,12 @@ static void put_journal(struct report *report, const struct esp_repair *r) {
         ESP_BUF_LIT(out, " held back");
     }
     esp_buf_printf(out, ": the edit %s\n",
-                   r->state == ESP_REPAIR_UNMENDED ? "is not mended, the journal stays"
-                   : dry && r->undo                ? "would be undone"
-                   : dry                           ? "would be finished"
-                   : r->undo                       ? "is undone"
-                                                   : "is finished");
+                   r->state == ESP_REPAIR_UNMENDED  ? "is not mended, the journal stays"
+                   : r->state == ESP_REPAIR_SETTLED ? "ends here, its journal is removed"
+                   : dry && r->undo                 ? "would be undone"
+                   : dry                            ? "would be finished"
+                   : r->undo                        ? "is undone"
+                                                    : "is finished");
 }
 
 static void put_rebuild(struct report *report, const struct esp_repair *r) {
@@ -122,9 +123,12 @@ static void put_text(struct report *report, const struct esp_repair *r, const ch
         ESP_BUF_LIT(out, "nothing was written\n");
     } else if (esp_repair_is_whole(r)) {
         ESP_BUF_LIT(out, "whole\n");
-    } else if (r->rebuilt) {
+    } else if (r->checked) {
         put_count(out, r->remaining, "finding");
-        esp_buf_printf(out, " remain%s\n", r->remaining == 1 ? "s" : "");
+        esp_buf_printf(out, " remain%s%s\n", r->remaining == 1 ? "s" : "",
+                       r->state == ESP_REPAIR_UNMENDED
+                           ? "; repair --rebuild gives the journal up and goes by the items"
+                           : "");
     } else {
         ESP_BUF_LIT(out, "not whole\n");
     }
@@ -134,9 +138,10 @@ static void put_text(struct report *report, const struct esp_repair *r, const ch
 /* --- as JSON ------------------------------------------------------------------------------ */
 
 static const char *const state_names[] = {
-    [ESP_REPAIR_NO_JOURNAL] = "none", [ESP_REPAIR_UNSENT] = "unsent",
-    [ESP_REPAIR_WAS_DONE] = "done",   [ESP_REPAIR_FINISHED] = "finished",
-    [ESP_REPAIR_UNDONE] = "undone",   [ESP_REPAIR_UNMENDED] = "unmended",
+    [ESP_REPAIR_NO_JOURNAL] = "none",   [ESP_REPAIR_UNSENT] = "unsent",
+    [ESP_REPAIR_WAS_DONE] = "done",     [ESP_REPAIR_FINISHED] = "finished",
+    [ESP_REPAIR_UNDONE] = "undone",     [ESP_REPAIR_SETTLED] = "settled",
+    [ESP_REPAIR_UNMENDED] = "unmended",
 };
 
 static void put_number(struct esp_buf *out, const char *name, uint64_t n) {
@@ -183,6 +188,7 @@ static enum esp_status repair_table(struct report *report, struct esp_cli_access
     struct esp_repair repair = {
         .undo = o->undo,
         .dry_run = o->dry_run,
+        .rebuild_anyway = o->rebuild,
         .journal = o->journal,
         .set = &o->shared.set,
         .tell = put_note,
@@ -200,7 +206,7 @@ static enum esp_status repair_table(struct report *report, struct esp_cli_access
     } else {
         put_text(report, &repair, t->table->name, &t->session->usage);
     }
-    cli->findings = !esp_repair_is_whole(&repair);
+    cli->findings = !esp_repair_is_whole(&repair) || repair.strange;
     return esp_cli_print(cli, &report->out);
 }
 
@@ -228,6 +234,8 @@ static const struct esp_option own_options[] = {
     OWN(journal, ESP_OPT_STRING, "journal", "FILE",
         "the journal of the edit (the table's own in ~/.local/state/espalier)"),
     OWN(undo, ESP_OPT_FLAG, "undo", NULL, "take the edit of the journal back, not finish it"),
+    OWN(rebuild, ESP_OPT_FLAG, "rebuild", NULL,
+        "give up a journal that cannot be finished; go by what the items tell"),
     OWN(dry_run, ESP_OPT_FLAG, "dry-run", NULL, "say what would be done; write nothing"),
     {.name = NULL}};
 static const struct esp_option *const tables[] = {esp_cli_table_options, esp_cli_layout_options,
@@ -241,7 +249,8 @@ const struct esp_command esp_command_repair = {
     .required = "--table NAME --layout LAYOUT",
     .details =
         "With the journal of an edit that was cut, the edit is finished, or with --undo taken\n"
-        "back. What somebody else has changed since is named and left alone.\n"
+        "back. What somebody else has changed since is named and left alone. When only that is\n"
+        "left, the journal goes if check finds nothing; else --rebuild gives it up.\n"
         "\n"
         "Then, where check finds damage, the trees concerned are put together from what their\n"
         "items tell. No node is dropped; what the items do not tell is named and left alone.\n"

@@ -110,10 +110,14 @@ static bool view(const struct esp_layout *l, const struct esp_item *item,
     struct adjacency_key key = key_of(l, item);
     *out = (struct esp_node_view){
         .id = esp_item_text(item, ID),
-        .parent_id = key.parent.ptr ? key.parent : (struct esp_str){"", 0},
+        .parent_id = key.parent,
         .depth = key.depth,
         .data = item->data,
     };
+    /* A parentId that got lost makes no root where the depth tells. */
+    if (!key.parent.ptr && (!has_depth(l) || key.depth == 0)) {
+        out->parent_id = (struct esp_str){"", 0};
+    }
     return out->id.ptr != NULL;
 }
 

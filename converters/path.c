@@ -217,11 +217,21 @@ static uint32_t path_depth(const struct esp_layout *l, struct esp_str path) {
     return is_whole(l) ? depth_of(l, path) : esp_way_count(l, path);
 }
 
+/* Does the rest agree with a path that is a root's?  A Root or a Path that got lost makes none. */
+static bool says_root(const struct esp_layout *l, const struct esp_item *item) {
+    struct esp_str root = esp_item_text(item, ROOT);
+    bool at_top = !has_depth(l) || esp_item_number(item, DEPTH, -1) == 0;
+    return at_top && (is_whole(l) ? esp_str_eq(root, esp_item_text(item, ID)) : !root.ptr);
+}
+
 static bool view(const struct esp_layout *l, const struct esp_item *item,
                  struct esp_node_view *out) {
     *out = (struct esp_node_view){
         .id = esp_item_text(item, ID), .depth = -1, .data = item->data, .escaped = false};
     out->parent_id = item_parent(l, item, &out->escaped);
+    if (out->parent_id.len == 0 && !says_root(l, item)) {
+        out->parent_id = (struct esp_str){NULL, 0};
+    }
     if (has_depth(l)) {
         out->depth = esp_item_number(item, DEPTH, -1);
     }

@@ -31,6 +31,7 @@ struct record {
     uint8_t standing;
     bool present : 1; /* some item holds its payload */
     bool silent : 1;  /* its own item, which should, does not tell the parent */
+    bool below : 1;   /* its own item says that there is a parent */
     bool copied : 1;  /* some item is a copy of it */
     bool found : 1;   /* the check names it */
     bool damaged : 1; /* of a tree's record: some node of it is found */
@@ -55,6 +56,7 @@ struct trace {
     uint32_t node;
     bool own, copy;  /* the node's own item; a copy */
     bool silent;     /* own, and does not tell the parent although no other item does */
+    bool below;      /* own, and says that it is no root's */
     int64_t rank;    /* of a copy: the smaller, the rather it is believed */
     uint32_t parent; /* that it claims */
 };
@@ -192,6 +194,7 @@ static enum esp_status trace_item(struct job *j, const struct esp_item *item, st
             link_of(j, &view, view.parent_id.ptr ? ESP_RELATION_OWN : ESP_RELATION_NONE, claim);
         *trace = (struct trace){.node = claim->node, .own = true, .parent = claim->parent};
         trace->silent = !view.parent_id.ptr && !l->ops->relation;
+        trace->below = view.depth > 0;
         return status;
     }
     enum esp_relation kind =
@@ -239,6 +242,7 @@ static enum esp_status survey_item(void *ctx, const struct esp_item *item) {
         record->present = record->present || trace.own || trace.copy;
         record->copied = record->copied || trace.copy;
         record->silent = record->silent || trace.silent;
+        record->below = record->below || trace.below;
         status = add_place(j, trace.node, esp_item_text(item, schema->pk));
     }
     return status;
@@ -334,7 +338,7 @@ static enum esp_status choose_parents(struct job *j) {
 
 /* Nothing tells the parent, although there may be one: copies are for ancestors. */
 static bool has_lost_parent(const struct record *r) {
-    return (r->copied || r->silent) && r->claims == 0;
+    return (r->copied || r->silent || r->below) && r->claims == 0;
 }
 
 /* The standing of a node whose parent is no reason to go on; UNKNOWN: it is its parent's. */

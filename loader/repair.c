@@ -4,6 +4,8 @@ struct job {
     struct esp_access *a;
     struct esp_repair *repair;
     struct esp_arena arena; /* of images */
+    uint64_t missing;       /* entries that could be written after all was done */
+    bool clean;             /* the check has found nothing */
 };
 
 static enum esp_status tell(struct job *j, enum esp_repair_note note,
@@ -14,6 +16,21 @@ static enum esp_status tell(struct job *j, enum esp_repair_note note,
 
 static void images_init(struct job *j, struct esp_images *images) {
     esp_images_init(images, &j->a->session->table->schema, &j->arena);
+}
+
+static enum esp_status tell_remains(void *ctx, const struct esp_finding *finding) {
+    struct job *j = ctx;
+    j->repair->remaining++;
+    return tell(j, ESP_REPAIR_REMAINS, finding);
+}
+
+static enum esp_status check_again(struct job *j) {
+    bool consistent = j->a->consistent;
+    j->a->consistent = true;
+    j->repair->checked = true;
+    enum esp_status status = j->a->layout->ops->check(j->a, tell_remains, j);
+    j->a->consistent = consistent;
+    return status;
 }
 
 /* --- from the journal --------------------------------------------------------------------- */
@@ -72,6 +89,7 @@ static enum esp_status is_mended(struct job *j, struct esp_images *images, bool 
     };
     enum esp_status status = esp_images_run(images, j->a->session, &run, j->a->err);
     *out = run.written + run.strange_count == 0;
+    j->missing = run.written;
     return status;
 }
 
@@ -100,6 +118,22 @@ static enum esp_status carry_out(struct job *j, struct esp_images *images, bool 
     return status == ESP_OK ? is_mended(j, images, mended) : status;
 }
 
+/* All is done but what somebody else has changed since.  Where the check finds nothing the table
+ * is whole as it is, and no repeat of the repair would do more: the journal has no use any more. */
+static enum esp_status settle(struct job *j) {
+    struct esp_repair *r = j->repair;
+    if (r->rebuild_anyway) {
+        r->state = ESP_REPAIR_SETTLED;
+        return ESP_OK;
+    }
+    enum esp_status status = check_again(j);
+    j->clean = status == ESP_OK && r->remaining == 0;
+    if (j->clean) {
+        r->state = ESP_REPAIR_SETTLED;
+    }
+    return status;
+}
+
 static enum esp_status mend(struct job *j, struct esp_journal *journal) {
     struct esp_repair *r = j->repair;
     const struct esp_journal_edit edit = {.layout = j->a->layout->ops->name, .set = r->set};
@@ -117,6 +151,8 @@ static enum esp_status mend(struct job *j, struct esp_journal *journal) {
     }
     if (status == ESP_OK && (r->dry_run ? r->strange == 0 : mended)) {
         r->state = r->undo ? ESP_REPAIR_UNDONE : ESP_REPAIR_FINISHED;
+    } else if (status == ESP_OK && !r->dry_run && r->strange && j->missing <= r->withheld) {
+        status = settle(j);
     }
     return status;
 }
@@ -189,12 +225,6 @@ static enum esp_status tell_chosen(void *ctx, const struct esp_finding *finding)
     return tell(ctx, ESP_REPAIR_CHOSEN, finding);
 }
 
-static enum esp_status tell_remains(void *ctx, const struct esp_finding *finding) {
-    struct job *j = ctx;
-    j->repair->remaining++;
-    return tell(j, ESP_REPAIR_REMAINS, finding);
-}
-
 static enum esp_status plan_rebuild(struct job *j, struct esp_images *images) {
     struct esp_repair *r = j->repair;
     images_init(j, images);
@@ -203,14 +233,6 @@ static enum esp_status plan_rebuild(struct job *j, struct esp_images *images) {
         .found = tell_found, .left = tell_left, .chosen = tell_chosen, .ctx = j};
     enum esp_status status = esp_rebuild_plan(j->a, &r->rebuild, images);
     esp_images_sum(images, false, &r->sum);
-    return status;
-}
-
-static enum esp_status check_again(struct job *j) {
-    bool consistent = j->a->consistent;
-    j->a->consistent = true;
-    enum esp_status status = j->a->layout->ops->check(j->a, tell_remains, j);
-    j->a->consistent = consistent;
     return status;
 }
 
@@ -252,7 +274,7 @@ enum esp_status esp_repair_run(struct esp_access *a, struct esp_repair *repair) 
     repair->state = ESP_REPAIR_NO_JOURNAL;
     repair->operation = (struct esp_str){NULL, 0};
     repair->entries = repair->written = repair->already = repair->strange = repair->withheld = 0;
-    repair->rebuilt = false;
+    repair->rebuilt = repair->checked = false;
     repair->rebuild = (struct esp_rebuild){.ctx = NULL};
     repair->sum = (struct esp_images_sum){.puts = 0};
     repair->remaining = 0;
@@ -260,7 +282,7 @@ enum esp_status esp_repair_run(struct esp_access *a, struct esp_repair *repair) 
     enum esp_status status = from_journal(&j);
     /* What the items tell counts only when nothing of the edit is to come. */
     bool pending = repair->state == ESP_REPAIR_UNMENDED || (repair->dry_run && repair->written);
-    if (status == ESP_OK && !pending) {
+    if (status == ESP_OK && !pending && !j.clean) {
         status = from_items(&j);
     }
     esp_arena_fini(&j.arena);

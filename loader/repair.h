@@ -23,12 +23,16 @@ enum esp_repair_journal {
     ESP_REPAIR_WAS_DONE, /* the edit was done; only its journal was left */
     ESP_REPAIR_FINISHED,
     ESP_REPAIR_UNDONE,
+    ESP_REPAIR_SETTLED,  /* only what somebody else changed is left alone; the journal goes, because
+                            the check finds nothing, or because the trees are rebuilt */
     ESP_REPAIR_UNMENDED, /* something was left alone; the journal stays */
 };
 
 struct esp_repair {
     bool undo;           /* take the edit back instead of finishing it */
     bool dry_run;        /* write nothing */
+    bool rebuild_anyway; /* give up a journal of which something is left alone: what the items tell
+                            counts then */
     const char *journal; /* its file; ERR_NOT_FOUND when there is none.  NULL: esp_journal_path,
                             which need not be there */
     const struct esp_strings *set; /* texts of --set, as in the journal; NULL: none */
@@ -42,6 +46,7 @@ struct esp_repair {
     uint64_t entries;         /* items of the journal: written, already so, strange */
     uint64_t written, already, strange;
     uint64_t withheld;          /* deletes that were not done because something is strange */
+    bool checked;               /* `remaining` is known */
     bool rebuilt;               /* the check was run; the counts below are known */
     struct esp_rebuild rebuild; /* its counts */
     struct esp_images_sum sum;  /* what the rebuild writes, or would */

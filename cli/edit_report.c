@@ -82,6 +82,12 @@ enum esp_status esp_edit_report_plan(struct esp_edit_report *report,
 
 /* --- the end ------------------------------------------------------------------------------ */
 
+/* On demand, in USD. */
+struct price {
+    struct esp_prices of;
+    double reads, writes;
+};
+
 static void put_units_json(struct esp_buf *out, const struct esp_schema *schema,
                            const struct esp_units *units) {
     ESP_BUF_LIT(out, "{\"total\":");
@@ -99,7 +105,7 @@ static void put_units_json(struct esp_buf *out, const struct esp_schema *schema,
 }
 
 static void put_plan_json(struct esp_buf *out, const struct esp_edit_report *report,
-                          const struct esp_edit_result *r, double usd) {
+                          const struct esp_edit_result *r, const struct price *price) {
     esp_buf_printf(out,
                    "\"plan\":{\"transaction\":%s,\"puts\":%llu,\"updates\":%llu,\"deletes\":%llu,"
                    "\"unchanged\":%llu,\"item_bytes\":%llu,\"write_units\":",
@@ -107,19 +113,25 @@ static void put_plan_json(struct esp_buf *out, const struct esp_edit_report *rep
                    (unsigned long long)r->updates, (unsigned long long)r->deletes,
                    (unsigned long long)r->unchanged, (unsigned long long)r->item_bytes);
     put_units_json(out, report->schema, &r->usage.write);
+    ESP_BUF_LIT(out, ",\"read_units\":");
+    esp_cli_put_number(out, r->read_units);
+    ESP_BUF_LIT(out, ",\"usd_writes\":");
+    esp_cli_put_number(out, price->writes);
+    ESP_BUF_LIT(out, ",\"usd_reads\":");
+    esp_cli_put_number(out, price->reads);
     ESP_BUF_LIT(out, ",\"usd_on_demand\":");
-    esp_cli_put_number(out, usd);
+    esp_cli_put_number(out, price->writes + price->reads);
     ESP_BUF_LIT(out, "},");
 }
 
 static void put_json(struct esp_buf *out, const struct esp_edit_report *report,
-                     const struct esp_edit_result *r, bool dry_run, double usd,
+                     const struct esp_edit_result *r, bool dry_run, const struct price *price,
                      const struct esp_usage *usage) {
     if (!dry_run) { /* else the writes have begun it */
         esp_buf_printf(out, "{\"schema\":1,\"operation\":\"%s\",", esp_op_info[report->op].name);
     }
     esp_buf_printf(out, "\"dry_run\":%s,", dry_run ? "true" : "false");
-    put_plan_json(out, report, r, usd);
+    put_plan_json(out, report, r, price);
     if (r->lock_left) {
         ESP_BUF_LIT(out, "\"lock_left\":true,");
     }
@@ -128,8 +140,8 @@ static void put_json(struct esp_buf *out, const struct esp_edit_report *report,
 }
 
 static void put_plan_text(struct esp_buf *out, const struct esp_edit_report *report,
-                          const struct esp_edit_result *r, double usd,
-                          const struct esp_prices *prices) {
+                          const struct esp_edit_result *r, bool dry_run,
+                          const struct price *price) {
     const struct esp_units *units = &r->usage.write;
     char text[ESP_TEXT_MAX];
     esp_buf_printf(out, "%s: puts %llu, updates %llu, deletes %llu", esp_op_info[report->op].name,
@@ -146,31 +158,37 @@ static void put_plan_text(struct esp_buf *out, const struct esp_edit_report *rep
         esp_buf_printf(out, ", %.*s ", ESP_FMT(report->schema->index[i].name));
         esp_cli_put_number(out, units->index[i]);
     }
-    esp_buf_printf(out, "): %s on demand (%s, prices of %s)\n", esp_text_usd(text, usd),
-                   prices->region, prices->date);
+    esp_buf_printf(out, "): %s\n%s", esp_text_usd(text, price->writes), dry_run ? "about " : "");
+    esp_cli_put_number(out, r->read_units);
+    esp_buf_printf(out, " read units: %s\n", esp_text_usd(text, price->reads));
+    esp_buf_printf(out, "together %s on demand (%s, prices of %s)\n",
+                   esp_text_usd(text, price->writes + price->reads), price->of.region,
+                   price->of.date);
 }
 
 enum esp_status esp_edit_report_end(struct esp_edit_report *report,
                                     const struct esp_edit_result *result, bool dry_run,
                                     const struct esp_usage *usage) {
     struct esp_cli *cli = report->cli;
-    struct esp_prices prices;
+    struct price price;
     struct esp_buf out;
-    enum esp_status status = esp_cli_prices(cli, report->options->region, &prices);
+    enum esp_status status = esp_cli_prices(cli, report->options->region, &price.of);
     if (status != ESP_OK) {
         return status;
     }
-    double usd = esp_price_requests(&prices, 0, esp_units_total(&result->usage.write));
+    price.writes = esp_price_requests(&price.of, 0, esp_units_total(&result->usage.write));
+    price.reads = esp_price_requests(&price.of, result->read_units, 0);
     esp_buf_init(&out, cli->alloc, OUTPUT_BYTES_MAX);
     if (report->options->json) {
-        put_json(&out, report, result, dry_run, usd, usage);
+        put_json(&out, report, result, dry_run, &price, usage);
     } else {
-        put_plan_text(&out, report, result, usd, &prices);
+        put_plan_text(&out, report, result, dry_run, &price);
         if (result->lock_left) {
             ESP_BUF_LIT(&out, "a lock could not be released; it stays until it has run out\n");
         }
         if (dry_run) {
-            ESP_BUF_LIT(&out, "nothing was written\n");
+            esp_cli_put_number(&out, esp_units_total(&usage->read));
+            ESP_BUF_LIT(&out, " read units were used for this plan; nothing was written\n");
         } else {
             esp_cli_put_cost(&out, usage, true);
         }

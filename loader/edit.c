@@ -16,6 +16,7 @@ struct edit {
     struct esp_arena arena;
     struct esp_images images;
     struct esp_reads reads; /* what they follow from */
+    double own_reads;       /* read units of the operation, as planned */
 };
 
 static const struct esp_store_ops *ops_of(const struct edit *e) {
@@ -38,6 +39,10 @@ static enum esp_status add_to_error(struct edit *e, enum esp_status status, stru
         err->http_status = cause.http_status;
     }
     return status;
+}
+
+static double read_units(const struct edit *e) {
+    return esp_units_total(&e->a->session->usage.read);
 }
 
 /* --- journals of edits that were cut ------------------------------------------------------ */
@@ -97,10 +102,12 @@ static enum esp_status plan_once(struct edit *e) {
     a->session->watch = &e->reads.watch;
     a->plan = &plan;
     a->consistent = true;
+    double before = read_units(e);
     enum esp_status status = esp_operate(a, e->op, e->args, NULL, NULL);
     a->plan = NULL;
     a->session->watch = NULL;
     a->consistent = consistent;
+    e->own_reads = read_units(e) - before;
     return status == ESP_OK ? esp_images_plan(&e->images, a, &plan) : status;
 }
 
@@ -188,6 +195,24 @@ static enum esp_status forward(struct edit *e) {
         status = esp_images_run(&e->images, e->a->session, &run, e->a->err);
     }
     return status == ESP_OK && !e->options->atomic ? verify(e) : status;
+}
+
+/* The read units of a run, from its plan, which took so many: verify asks the ranges again, and
+ * payloads are looked at before deletes.  The keys among what the operation read are counted
+ * twice: nobody knows how much of it were ranges. */
+static double expected_reads(const struct edit *e, double plan_units) {
+    if (runs_in_trial(e)) {
+        return e->own_reads;
+    }
+    double units = plan_units + esp_reads_key_units(&e->reads, &e->images);
+    units += e->reads.range_count ? e->own_reads : 0;
+    for (uint32_t i = 0; copies_payloads(e) && i < e->images.count; i++) {
+        const struct esp_image *image = &e->images.image[i];
+        if (!image->has_after) {
+            units += esp_read_units(esp_item_size(e->images.schema, &image->before), true);
+        }
+    }
+    return e->images.count ? units : plan_units;
 }
 
 /* Take back one's own writes; false when some are still there, or may be. */
@@ -328,6 +353,7 @@ enum esp_status esp_edit_run(struct esp_access *a, enum esp_op op, const struct 
                              struct esp_edit_result *result) {
     struct edit e = {.a = a, .op = op, .args = args, .options = options, .result = result};
     enum esp_status status = ESP_OK;
+    double before = read_units(&e);
     *result = (struct esp_edit_result){.transaction = options->atomic};
     esp_arena_init(&e.arena, a->session->table->store->alloc, SIZE_MAX);
     if (!options->dry_run && !runs_in_trial(&e)) {
@@ -338,6 +364,10 @@ enum esp_status esp_edit_run(struct esp_access *a, enum esp_op op, const struct 
     }
     if (status == ESP_OK) {
         status = do_edit(&e);
+    }
+    result->read_units = read_units(&e) - before;
+    if (status == ESP_OK && options->dry_run) {
+        result->read_units = expected_reads(&e, result->read_units);
     }
     result->lock_left = esp_lock_release(e.lock, NULL) != ESP_OK;
     esp_arena_fini(&e.arena);

@@ -30,6 +30,8 @@ struct esp_edit_result {
     uint64_t unchanged; /* writes that change nothing; without a plan to go by they are sent */
     uint64_t item_bytes;
     struct esp_usage usage; /* the write half: what the writes cost, or would */
+    double read_units;      /* that the edit used, the lock's included.  dry_run: that a run without
+                               a lock would, about, if nobody else writes meanwhile */
     bool lock_left;         /* a lock could not be released and stays until it has run out */
 };
 

@@ -9,6 +9,7 @@ enum { READ_KEYS = 4096 }; /* of items, at once */
 struct esp_read_item {
     struct esp_value pk, sk;
     uint32_t attributes; /* bit i: schema->attr[i] */
+    uint32_t bytes;      /* of what the answer had */
     bool whole;          /* the payload too */
     bool again;          /* verify: it was found */
     uint64_t structure, payload;
@@ -90,6 +91,7 @@ static enum esp_status keep_item(void *ctx, int index, const struct esp_item *it
     }
     kept->attributes = attributes_of(schema, item, whole);
     kept->whole = whole;
+    kept->bytes = esp_item_size(schema, item);
     kept->structure = structure_of(schema, item, kept->attributes);
     kept->payload = payload_of(schema, item);
     return ESP_OK;
@@ -259,6 +261,17 @@ static enum esp_status verify_ranges(struct verifier *v) {
         status = status == ESP_STOP ? ESP_OK : status;
     }
     return status;
+}
+
+double esp_reads_key_units(const struct esp_reads *reads, const struct esp_images *images) {
+    double units = 0;
+    for (uint32_t i = 0; i < reads->keys.count; i++) {
+        struct esp_item key = key_of(reads->schema, &reads->item[i]);
+        if (!esp_images_find(images, &key)) {
+            units += esp_read_units(reads->item[i].bytes, true);
+        }
+    }
+    return units;
 }
 
 enum esp_status esp_reads_verify(const struct esp_reads *reads, const struct esp_images *images,

@@ -30,5 +30,7 @@ void esp_reads_init(struct esp_reads *reads, const struct esp_schema *schema,
 enum esp_status esp_reads_verify(const struct esp_reads *reads, const struct esp_images *images,
                                  struct esp_session *session, bool payload,
                                  struct esp_error *err) ESP_MUST_CHECK;
+/* Read units of the items that it reads again by key; the ranges come on top. */
+double esp_reads_key_units(const struct esp_reads *reads, const struct esp_images *images);
 
 #endif

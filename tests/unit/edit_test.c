@@ -107,6 +107,16 @@ static struct esp_units units_since(const struct suite_table *t, const struct es
     return units;
 }
 
+/* Reads before a run are told roughly: not too few, and not far too many. */
+static void foretells_reads(struct suite_table *t, const struct edit_case *c,
+                            const struct esp_edit_result *dry,
+                            const struct esp_edit_result *result) {
+    double told = dry->read_units, used = result->read_units;
+    if (4 * used > 5 * told + 4 || told > 2 * used + 1) {
+        fail_msg("%s, %s: %g read units, not %g", t->layout->ops->name, c->name, used, told);
+    }
+}
+
 static void costs_what_the_dry_run_says(struct suite_table *t, const struct edit_case *c) {
     struct esp_edit_options options = plain();
     struct esp_edit_result dry, result;
@@ -125,6 +135,7 @@ static void costs_what_the_dry_run_says(struct suite_table *t, const struct edit
     same_units(t, c, &result.usage.write, &units);
     assert_int_equal(dry.usage.items_written, result.usage.items_written);
     same_counts(t, c, &dry, &result);
+    foretells_reads(t, c, &dry, &result);
     assert_true(table_digest(t) == digest_after(t, c));
     assert_int_equal(count_findings(t), 0);
     assert_int_equal(access(journal, F_OK), -1);
@@ -149,6 +160,7 @@ static void is_one_transaction(struct suite_table *t, const struct edit_case *c)
     assert_true(result.transaction);
     same_units(t, c, &dry.usage.write, &units);
     same_counts(t, c, &dry, &result);
+    foretells_reads(t, c, &dry, &result);
     assert_true(table_digest(t) == expected);
     assert_int_equal(count_findings(t), 0);
 }

@@ -365,6 +365,14 @@ enum esp_status esp_edge_set_fit(struct esp_edge_set *set, const char *omit, uin
     return status;
 }
 
+uint64_t esp_edge_set_bytes(const struct esp_edge_set *set) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < set->count; i++) {
+        sum += set->edge[i].left_out ? 0 : entry_bytes(&set->edge[i]);
+    }
+    return sum;
+}
+
 static int by_bytes(const void *a, const void *b) {
     return esp_str_cmp(*(const struct esp_str *)a, *(const struct esp_str *)b);
 }

@@ -67,6 +67,8 @@ void esp_edge_set_unmark(struct esp_edge_set *set, struct esp_str type);
  * and the largest ones as long as what remains has more than `bytes` bytes.  ERR_NOMEM */
 enum esp_status esp_edge_set_fit(struct esp_edge_set *set, const char *omit,
                                  uint64_t bytes) ESP_MUST_CHECK;
+/* Of the entries that are not left out. */
+uint64_t esp_edge_set_bytes(const struct esp_edge_set *set);
 /* The values of both attributes, in order of bytes.  ERR_NOMEM */
 enum esp_status esp_edge_set_values(const struct esp_edge_set *set, struct esp_value *entries,
                                     struct esp_value *omitted) ESP_MUST_CHECK;

@@ -102,6 +102,26 @@ enum esp_status graph_weight(const struct esp_layout *l, struct esp_str type, st
     return out->ptr ? ESP_OK : esp_fail_nomem(err);
 }
 
+/* --- edge sets ---------------------------------------------------------------------- */
+
+enum esp_status graph_fit_set(const struct esp_layout *l, struct esp_edge_set *set,
+                              struct esp_item *item) {
+    uint64_t bytes = l->settings.edge_set_bytes, before = UINT64_MAX;
+    for (;;) {
+        enum esp_status status = esp_edge_set_fit(set, l->settings.omit, bytes);
+        if (status == ESP_OK) {
+            status =
+                esp_edge_set_values(set, &item->value[GRAPH_EDGE_SET], &item->value[GRAPH_OMITTED]);
+        }
+        uint64_t size = esp_item_size(&l->schema, item), stored = esp_edge_set_bytes(set);
+        if (status != ESP_OK || size <= ESP_ITEM_BYTES_MAX || stored == before) {
+            return status; /* what is too large without a set is found by the item's check */
+        }
+        before = stored;
+        bytes = stored > size - ESP_ITEM_BYTES_MAX ? stored - (size - ESP_ITEM_BYTES_MAX) : 0;
+    }
+}
+
 /* --- bulk conversion ---------------------------------------------------------------- */
 
 /* Ranks on import: how far the child is behind its parent in pre-order, in steps that leave
@@ -239,7 +259,6 @@ static enum esp_status incoming_types(const struct emitter *e, esp_node v, struc
 
 static enum esp_status emit_node(const struct emitter *e, esp_node v, esp_item_fn *fn, void *ctx) {
     const struct esp_forest *f = e->forest;
-    const struct esp_layout_settings *settings = &e->layout->settings;
     uint32_t first = 0, links = f->link_count ? esp_forest_links_from(f, v, &first) : 0;
     struct outgoing out = {.set = {.arena = e->arena}};
     struct esp_str key = graph_key(e->layout, esp_forest_id(f, v), e->arena);
@@ -254,14 +273,10 @@ static enum esp_status emit_node(const struct emitter *e, esp_node v, esp_item_f
         status = add_link(e, &out, key, &f->link[first + i]);
     }
     if (status == ESP_OK) {
-        status = esp_edge_set_fit(&out.set, settings->omit, settings->edge_set_bytes);
-    }
-    if (status == ESP_OK) {
-        status =
-            esp_edge_set_values(&out.set, &node.value[GRAPH_EDGE_SET], &node.value[GRAPH_OMITTED]);
-    }
-    if (status == ESP_OK) {
         status = incoming_types(e, v, &node.value[GRAPH_INCOMING]);
+    }
+    if (status == ESP_OK) {
+        status = graph_fit_set(e->layout, &out.set, &node);
     }
     if (status == ESP_OK) {
         status = fn(ctx, &node);

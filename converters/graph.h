@@ -50,6 +50,12 @@ enum esp_status graph_weight(const struct esp_layout *l, struct esp_str type, st
 enum esp_status graph_check_type(const struct esp_layout *l, struct esp_str type,
                                  struct esp_error *err);
 
+/* Puts both values of the set into a node's item, which is complete otherwise.  What is left out
+ * is as the settings say, and more where the item would be larger than an item can be.
+ * ERR_NOMEM without a text. */
+enum esp_status graph_fit_set(const struct esp_layout *l, struct esp_edge_set *set,
+                              struct esp_item *item);
+
 /* The items of node v, to fn.  `top`: key of a parent for roots (len 0: none), whose children end
  * at the rank top_last. */
 enum esp_status graph_emit_node(const struct esp_layout *l, const struct esp_forest *f, esp_node v,

@@ -192,12 +192,30 @@ static enum esp_status note_incoming(struct edit *e, struct touched *to, struct 
     return ESP_OK;
 }
 
+/* Without a prefix for nodes the edge could have the key of the node. */
+static enum esp_status check_target(struct esp_access *a, struct esp_str type, struct esp_str from,
+                                    struct esp_str to) {
+    struct esp_str target = esp_edge_target(a->scratch, type, to);
+    if (!target.ptr) {
+        return esp_fail_nomem(a->err);
+    }
+    return esp_str_eq(target, from)
+               ? esp_fail(a->err, ESP_ERR_REFUSED,
+                          "an edge %.*s from '%.*s' to '%.*s' would have the key of the node "
+                          "'%.*s'",
+                          ESP_FMT(type), ESP_FMT(from), ESP_FMT(to), ESP_FMT(from))
+               : ESP_OK;
+}
+
 static enum esp_status put_edge(struct edit *e, struct touched *from, struct esp_str type,
                                 struct esp_str to, struct esp_str gsi0, struct esp_data data) {
     struct edge_write edge = {EDGE_PUT, type, to, gsi0, data};
     struct esp_edge entry = {.type = type, .key = to, .gsi0 = gsi0};
     entry.left_out = esp_edge_set_omits(&from->node.set, type);
-    enum esp_status status = note_edge(e, from, &edge);
+    enum esp_status status = check_target(e->access, type, from->node.key, to);
+    if (status == ESP_OK) {
+        status = note_edge(e, from, &edge);
+    }
     return status == ESP_OK ? esp_edge_set_add(&from->node.set, &entry) : status;
 }
 
@@ -320,33 +338,29 @@ static enum esp_status node_changes(struct edit *e, struct touched *node, struct
                                     struct esp_change *change) {
     struct esp_access *a = e->access;
     const struct esp_schema *schema = &a->layout->schema;
-    const struct esp_layout_settings *settings = &a->layout->settings;
-    struct esp_value entries, omitted, incoming;
+    struct esp_value incoming;
     struct esp_item after;
     enum esp_status status = ESP_OK;
     size_t n = 0;
-    if (node->set_changed) {
-        status = unmark_emptied(e, node);
-        if (status == ESP_OK) {
-            status = esp_edge_set_fit(&node->node.set, settings->omit, settings->edge_set_bytes);
-        }
-        if (status == ESP_OK) {
-            status = esp_edge_set_values(&node->node.set, &entries, &omitted);
-        }
-        change[n++] = set_or_unset(schema, GRAPH_EDGE_SET, entries);
-        change[n++] = set_or_unset(schema, GRAPH_OMITTED, omitted);
-    }
-    if (status == ESP_OK && node->incoming_count) {
+    if (node->incoming_count) {
         status = esp_set_make(node->incoming, node->incoming_count, a->scratch, &incoming);
         change[n++] =
             (struct esp_change){ESP_CHANGE_ADD, schema->attr[GRAPH_INCOMING].name, incoming};
     }
-    out->kind = ESP_UPDATE;
-    out->changes = change;
-    out->change_count = n;
+    if (status == ESP_OK && node->set_changed) {
+        status = unmark_emptied(e, node);
+    }
     if (status == ESP_OK) {
         status = esp_item_apply(schema, &node->node.item, change, n, a->scratch, &after, a->err);
     }
+    if (status == ESP_OK && node->set_changed) {
+        status = graph_fit_set(a->layout, &node->node.set, &after);
+        change[n++] = set_or_unset(schema, GRAPH_EDGE_SET, after.value[GRAPH_EDGE_SET]);
+        change[n++] = set_or_unset(schema, GRAPH_OMITTED, after.value[GRAPH_OMITTED]);
+    }
+    out->kind = ESP_UPDATE;
+    out->changes = change;
+    out->change_count = n;
     if (status == ESP_OK) {
         status = esp_item_check(schema, &after, a->err);
     }
@@ -425,20 +439,6 @@ static enum esp_status next_rank(struct esp_access *a, struct esp_str parent, st
                             : status;
 }
 
-/* Without a prefix for nodes the edge could have the key of the node. */
-static enum esp_status check_target(struct esp_access *a, struct esp_str type, struct esp_str from,
-                                    struct esp_str to) {
-    struct esp_str target = esp_edge_target(a->scratch, type, to);
-    if (!target.ptr) {
-        return esp_fail_nomem(a->err);
-    }
-    return esp_str_eq(target, from)
-               ? esp_fail(a->err, ESP_ERR_REFUSED,
-                          "an edge %.*s from '%.*s' to '%.*s' would have the key of a node",
-                          ESP_FMT(type), ESP_FMT(from), ESP_FMT(to))
-               : ESP_OK;
-}
-
 static const struct esp_str every_type = {"", 0}, no_type = {NULL, 0};
 
 /* --- insert -------------------------------------------------------------------------- */
@@ -492,12 +492,7 @@ static enum esp_status insert_items(struct esp_access *a, const struct esp_args 
     item[1].value[GRAPH_GSI0] = esp_s(rank);
     status = target.ptr ? esp_edge_set_add(&set, &edge) : ESP_ERR_NOMEM;
     if (status == ESP_OK) {
-        status =
-            esp_edge_set_fit(&set, a->layout->settings.omit, a->layout->settings.edge_set_bytes);
-    }
-    if (status == ESP_OK) {
-        status = esp_edge_set_values(&set, &item[0].value[GRAPH_EDGE_SET],
-                                     &item[0].value[GRAPH_OMITTED]);
+        status = graph_fit_set(a->layout, &set, &item[0]);
     }
     return status == ESP_ERR_NOMEM ? esp_fail_nomem(a->err) : status;
 }
@@ -591,6 +586,11 @@ enum esp_status graph_op_insert_subtree(struct esp_access *a, const struct esp_a
     if (status == ESP_OK && args->to.id.len) {
         status = key_of(a, args->to.id, &top);
         status = status == ESP_OK ? graph_last_rank(a, top, &last) : status;
+    }
+    for (esp_node v = 0; status == ESP_OK && top.len && v < f->count; v += f->size[v]) {
+        struct esp_str key;
+        status = key_of(a, esp_forest_id(f, v), &key);
+        status = status == ESP_OK ? check_target(a, graph_tree_type(a->layout), key, top) : status;
     }
     if (status == ESP_OK && last > ESP_RANK_MAX - ((int64_t)f->count + 1) * GRAPH_RANK_STEP) {
         status = esp_fail(a->err, ESP_ERR_LIMIT, "the children of '%.*s' have no more ranks free",
@@ -698,8 +698,7 @@ enum esp_status graph_op_move(struct esp_access *a, const struct esp_args *args,
         status = drop_parents(&e, touched(&e, at), to, &there);
     }
     if (status == ESP_OK && to.len && !there) {
-        status = check_target(a, e.tree, at, to);
-        status = status == ESP_OK ? next_rank(a, to, &rank) : status;
+        status = next_rank(a, to, &rank);
         if (status == ESP_OK) {
             status = put_edge(&e, touched(&e, at), e.tree, to, rank, (struct esp_data){NULL, 0, 0});
         }
@@ -794,9 +793,6 @@ enum esp_status graph_op_link(struct esp_access *a, const struct esp_args *args,
     }
     if (status == ESP_OK) {
         status = check_parent(&e, args, at, to);
-    }
-    if (status == ESP_OK) {
-        status = check_target(a, args->type, at, to);
     }
     if (status == ESP_OK && esp_str_eq(args->type, e.tree) && args->weight.len == 0) {
         status = graph_last_rank(a, to, &last);

@@ -191,7 +191,6 @@ static void keep_omitted(const struct esp_edge_set *old, struct esp_edge_set *se
 }
 
 static enum esp_status mend_set(struct mending *m, struct esp_item *after) {
-    const struct esp_layout_settings *settings = &m->access->layout->settings;
     struct esp_edge_set old, set = {.arena = &m->one};
     enum esp_status status = esp_edge_set_read(&old, &m->one, &m->part.node.value[GRAPH_EDGE_SET],
                                                &m->part.node.value[GRAPH_OMITTED]);
@@ -200,11 +199,9 @@ static enum esp_status mend_set(struct mending *m, struct esp_item *after) {
     }
     if (status == ESP_OK) {
         keep_omitted(&old, &set);
-        status = esp_edge_set_fit(&set, settings->omit, settings->edge_set_bytes);
+        status = graph_fit_set(m->access->layout, &set, after);
     }
-    return status == ESP_OK ? esp_edge_set_values(&set, &after->value[GRAPH_EDGE_SET],
-                                                  &after->value[GRAPH_OMITTED])
-                            : status;
+    return status;
 }
 
 /* The types that the item names, and those that were met. */

@@ -985,6 +985,107 @@ static void ranks_are_asked_for_as_numbers(void **state) {
     esp_forest_free(forest);
 }
 
+/* Without a prefix the edge from PARENT-x to x has the key of PARENT-x. */
+static void edges_with_the_key_of_a_node_are_refused(void **state) {
+    (void)state;
+    static const struct drives_row rows[] = {{"x", ""}, {"m", "x"}, {"PARENT-x", "m"}};
+    static const struct drives_row top = {"PARENT-x", ""}, below[] = {{"x", ""}, {"n", "x"}};
+    struct esp_forest *forest = forest_of_rows(rows, 3), *graft = forest_of_rows(&top, 1);
+    struct esp_forest *other = forest_of_rows(below, 2);
+    struct esp_store *store = open_store();
+    struct esp_layout layout = layout_of("node=");
+    struct suite_table t;
+    suite_table_open(&t, store, &layout, "graph", forest);
+    struct esp_args args = {.at.id = ESP_STR("m")};
+    refused(&t, ESP_OP_PROMOTE, &args, ESP_ERR_REFUSED, "have the key of the node 'PARENT-x'");
+    args = (struct esp_args){
+        .at.id = ESP_STR("PARENT-x"), .to.id = ESP_STR("x"), .type = esp_str_from(tree_type)};
+    refused(&t, ESP_OP_MOVE, &args, ESP_ERR_REFUSED, "have the key of the node 'PARENT-x'");
+    refused(&t, ESP_OP_LINK, &args, ESP_ERR_REFUSED, "have the key of the node 'PARENT-x'");
+    suite_table_close(&t);
+    suite_table_open(&t, store, &layout, "graft", other);
+    args = (struct esp_args){.to.id = ESP_STR("x"), .subtree = graft};
+    refused(&t, ESP_OP_INSERT_SUBTREE, &args, ESP_ERR_REFUSED,
+            "have the key of the node 'PARENT-x'");
+    args = (struct esp_args){.to.id = ESP_STR("x"), .id = ESP_STR("PARENT-x")};
+    refused(&t, ESP_OP_INSERT, &args, ESP_ERR_REFUSED, "have the key of the node 'PARENT-x'");
+    suite_table_close(&t);
+    esp_store_close(store);
+    esp_forest_free(forest);
+    esp_forest_free(graft);
+    esp_forest_free(other);
+}
+
+/* A node of 409575 bytes without its edges, so that no set of them fits, but the names of types
+ * do: PARENT takes 20 bytes, and LIKES 5 more. */
+enum { BIG_FREE = 25, BIG_KEYS = 28, BIG_NAME = 1 };
+enum { BIG_VALUE = ESP_ITEM_BYTES_MAX - BIG_FREE - BIG_KEYS - BIG_NAME };
+
+static struct esp_data big_data(char *text) {
+    static const char head[] = "\"d\":{\"S\":\"", tail[] = "\"}";
+    size_t len = sizeof head - 1;
+    memcpy(text, head, len);
+    memset(text + len, 'x', BIG_VALUE);
+    len += BIG_VALUE;
+    memcpy(text + len, tail, sizeof tail);
+    return (struct esp_data){text, (uint32_t)(len + sizeof tail - 1), BIG_VALUE + BIG_NAME};
+}
+
+static struct esp_forest *one_node(const char *id, struct esp_data data) {
+    struct esp_forest_options options = {.source = "rows"};
+    struct esp_record record = {.id = esp_str_from(id), .data = data};
+    struct esp_error err = ESP_ERROR_INIT;
+    struct esp_forest_builder *builder;
+    struct esp_forest *forest;
+    assert_ok(esp_forest_builder_new(&esp_alloc_libc, &options, &builder, &err), &err);
+    assert_ok(esp_forest_builder_add(builder, &record, &err), &err);
+    assert_ok(esp_forest_freeze(builder, &forest, &err), &err);
+    return forest;
+}
+
+static void written(struct suite_table *t, enum esp_op op, const struct esp_args *args) {
+    struct findings findings = {.damage = &damages[0]};
+    int count = 0;
+    struct esp_args parent = {.at.id = args->at.id.len ? args->at.id : args->id};
+    esp_arena_reset(&t->scratch);
+    assert_ok(esp_operate(&t->access, op, args, NULL, NULL), &t->err);
+    esp_arena_reset(&t->scratch);
+    assert_ok(t->layout->ops->check(&t->access, note, &findings), &t->err);
+    if (findings.count) {
+        fail_msg("check found%s", findings.all);
+    }
+    esp_arena_reset(&t->scratch);
+    assert_ok(esp_operate(&t->access, ESP_OP_PARENT, &parent, count_node, &count), &t->err);
+    assert_int_equal(count, 1);
+}
+
+static void sets_give_way_to_large_nodes(void **state) {
+    (void)state;
+    static char text[BIG_VALUE + 64];
+    struct esp_data data = big_data(text);
+    struct esp_forest *forest = drives_forest(), *graft = one_node("two", data);
+    struct esp_store *store = open_store();
+    struct esp_layout layout = layout_of(NULL);
+    struct suite_table t;
+    suite_table_open(&t, store, &layout, "graph", forest);
+    struct esp_args args = {.id = ESP_STR("big"), .to.id = ESP_STR("C"), .data = data};
+    written(&t, ESP_OP_INSERT, &args);
+    args = (struct esp_args){.id = ESP_STR("two"), .to.id = ESP_STR("C"), .subtree = graft};
+    written(&t, ESP_OP_INSERT_SUBTREE, &args);
+    args =
+        (struct esp_args){.at.id = ESP_STR("big"), .to.id = ESP_STR("D"), .type = ESP_STR("LIKES")};
+    written(&t, ESP_OP_LINK, &args);
+    args.type = ESP_STR("MEMBER");
+    refused(&t, ESP_OP_LINK, &args, ESP_ERR_LIMIT, "409600");
+    args.type = ESP_STR("LIKES");
+    written(&t, ESP_OP_UNLINK, &args);
+    written(&t, ESP_OP_MOVE, &args);
+    suite_table_close(&t);
+    esp_store_close(store);
+    esp_forest_free(forest);
+    esp_forest_free(graft);
+}
+
 /* An edge set that grew after it was read makes the write fail, and nothing is written. */
 static const struct esp_store_ops *inner;
 static const char *interference; /* put before the next transaction; NULL: none */
@@ -1093,6 +1194,8 @@ int main(void) {
         cmocka_unit_test(wrong_links_are_refused),
         cmocka_unit_test(wrong_ids_are_refused),
         cmocka_unit_test(wrong_writes_are_refused),
+        cmocka_unit_test(edges_with_the_key_of_a_node_are_refused),
+        cmocka_unit_test(sets_give_way_to_large_nodes),
         cmocka_unit_test(ranks_are_asked_for_as_numbers),
         cmocka_unit_test(other_writers_are_noticed),
         cmocka_unit_test(every_allocation_may_fail),

@@ -19,9 +19,9 @@ struct report {
 };
 
 static const char *const note_names[] = {
-    [ESP_REPAIR_STRANGE] = "changed", [ESP_REPAIR_FOUND] = "found",
-    [ESP_REPAIR_CHOSEN] = "chosen",   [ESP_REPAIR_LEFT] = "left",
-    [ESP_REPAIR_REMAINS] = "remains",
+    [ESP_REPAIR_STRANGE] = "changed",   [ESP_REPAIR_FOUND] = "found",
+    [ESP_REPAIR_CHOSEN] = "chosen",     [ESP_REPAIR_LEFT] = "left",
+    [ESP_REPAIR_RESTORED] = "restored", [ESP_REPAIR_REMAINS] = "remains",
 };
 
 static enum esp_status put_note(void *ctx, enum esp_repair_note note,
@@ -171,6 +171,7 @@ static void put_json(struct report *report, const struct esp_repair *r,
     put_number(out, "updates", r->sum.updates);
     put_number(out, "deletes", r->sum.deletes);
     put_number(out, "left", r->rebuild.left_count);
+    put_number(out, "restored", r->rebuild.restored_count);
     ESP_BUF_LIT(out, ",\"write_units\":");
     esp_cli_put_number(out, esp_units_total(&r->sum.usage.write));
     ESP_BUF_LIT(out, "}");
@@ -206,7 +207,8 @@ static enum esp_status repair_table(struct report *report, struct esp_cli_access
     } else {
         put_text(report, &repair, t->table->name, &t->session->usage);
     }
-    cli->findings = !esp_repair_is_whole(&repair) || repair.strange;
+    cli->findings =
+        !esp_repair_is_whole(&repair) || repair.strange || repair.rebuild.restored_count;
     return esp_cli_print(cli, &report->out);
 }
 

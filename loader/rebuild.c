@@ -37,6 +37,8 @@ struct record {
     bool damaged : 1; /* of a tree's record: some node of it is found */
     bool at_home : 1; /* an item about it has the id as partition key */
     bool needed : 1;  /* not present, but some node's parent */
+    bool named : 1;   /* as some node's parent */
+    bool bare : 1;    /* its own item is gone, and made again */
 };
 
 /* Some item says that `parent` is the parent of `node`. */
@@ -314,6 +316,24 @@ static enum esp_status choose_parent(struct job *j, uint32_t node) {
     return status;
 }
 
+/* Where links are items of their own, they may be all that is left of a node.  Its own word on its
+ * parent tells that it was there, or its parent's word and its child's.  A parent's word alone is
+ * that of a dangling copy. */
+static void find_bare(struct job *j) {
+    for (uint32_t i = 0; i < j->claim_count; i++) {
+        if (j->claim[i].parent != ESP_IDMAP_NONE) {
+            j->record[j->claim[i].parent].named = true;
+        }
+    }
+    for (uint32_t i = 0; i < j->ids.count; i++) {
+        struct record *r = &j->record[i];
+        if (!r->present && r->claims && is_damaged(j, i)) {
+            r->bare = r->named || j->claim[r->first].kind == ESP_RELATION_OWN;
+            r->present = r->bare;
+        }
+    }
+}
+
 static enum esp_status choose_parents(struct job *j) {
     enum esp_status status = ESP_OK;
     if (j->claim_count) {
@@ -327,6 +347,9 @@ static enum esp_status choose_parents(struct job *j) {
     for (uint32_t i = 0; i < j->ids.count; i++) {
         struct record *tree = &j->record[tree_of(j, i)];
         tree->damaged = tree->damaged || j->record[i].found;
+    }
+    if (j->a->layout->ops->relation) {
+        find_bare(j);
     }
     for (uint32_t i = 0; status == ESP_OK && i < j->ids.count; i++) {
         if (j->record[i].claims && is_damaged(j, i)) {
@@ -407,6 +430,14 @@ static enum esp_status judge_all(struct job *j, uint32_t *whole, uint64_t *items
         j->out->trees += j->record[i].standing == WHOLE && j->record[i].parent == ESP_IDMAP_NONE;
     }
     j->out->nodes = *whole;
+    for (uint32_t i = 0; status == ESP_OK && i < j->ids.count; i++) {
+        if (j->record[i].bare && j->record[i].standing == WHOLE) {
+            j->out->restored_count++;
+            status = tell(j, j->out->restored, "restored-without-payload", i, j->record[i].parent,
+                          "the node's own item is gone, with its payload; an empty one takes its "
+                          "place, because other items tell of the node");
+        }
+    }
     return status;
 }
 
@@ -561,13 +592,15 @@ static enum esp_status add_node(struct job *j, struct esp_forest_builder *builde
                                 const struct sibling *node) {
     const struct record *r = &j->record[node->node];
     struct esp_record row = {.id = node->id};
-    if (!r->payload) {
+    if (!r->payload && !r->bare) {
         return esp_fail(j->a->err, ESP_ERR_CONFLICT,
                         "the node '%.*s' vanished while the table was read: another writer is at "
                         "work",
                         ESP_FMT(node->id));
     }
-    row.data = j->kept[r->payload - 1].item.data;
+    if (r->payload) {
+        row.data = j->kept[r->payload - 1].item.data;
+    }
     if (node->parent != ESP_IDMAP_NONE) {
         row.parent_id = j->ids.id[node->parent];
     }
@@ -698,7 +731,7 @@ enum esp_status esp_rebuild_plan(struct esp_access *a, struct esp_rebuild *rebui
     esp_idmap_init(&j.ids, &j.arena);
     esp_idmap_init(&j.keys, &j.arena);
     rebuild->findings = rebuild->trees = rebuild->nodes = 0;
-    rebuild->left_count = rebuild->items = 0;
+    rebuild->left_count = rebuild->restored_count = rebuild->items = 0;
     a->consistent = true;
     enum esp_status status = a->layout->ops->check(a, note_finding, &j);
     if (status == ESP_OK && rebuild->findings) {

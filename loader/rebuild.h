@@ -14,15 +14,17 @@
 #include "loader/images.h"
 
 struct esp_rebuild {
-    esp_finding_fn *found;  /* what the check finds; may be NULL */
-    esp_finding_fn *left;   /* what cannot be told and is left as it is; may be NULL */
-    esp_finding_fn *chosen; /* items contradict each other: which one is followed; may be NULL */
-    void *ctx;              /* of the three */
+    esp_finding_fn *found;    /* what the check finds; may be NULL */
+    esp_finding_fn *left;     /* what cannot be told and is left as it is; may be NULL */
+    esp_finding_fn *chosen;   /* items contradict each other: which one is followed; may be NULL */
+    esp_finding_fn *restored; /* nodes that come back without their payload; may be NULL */
+    void *ctx;                /* of the four */
     /* out */
-    uint64_t findings;     /* of the check */
-    uint64_t trees, nodes; /* damaged ones that are put together again */
-    uint64_t left_count;   /* calls of `left` */
-    uint64_t items;        /* in the table */
+    uint64_t findings;       /* of the check */
+    uint64_t trees, nodes;   /* damaged ones that are put together again */
+    uint64_t left_count;     /* calls of `left` */
+    uint64_t restored_count; /* calls of `restored` */
+    uint64_t items;          /* in the table */
 };
 
 /* Plan what makes the table whole: images are added to `images`, which was initialised with the

@@ -225,12 +225,19 @@ static enum esp_status tell_chosen(void *ctx, const struct esp_finding *finding)
     return tell(ctx, ESP_REPAIR_CHOSEN, finding);
 }
 
+static enum esp_status tell_restored(void *ctx, const struct esp_finding *finding) {
+    return tell(ctx, ESP_REPAIR_RESTORED, finding);
+}
+
 static enum esp_status plan_rebuild(struct job *j, struct esp_images *images) {
     struct esp_repair *r = j->repair;
     images_init(j, images);
     r->rebuilt = true;
-    r->rebuild = (struct esp_rebuild){
-        .found = tell_found, .left = tell_left, .chosen = tell_chosen, .ctx = j};
+    r->rebuild = (struct esp_rebuild){.found = tell_found,
+                                      .left = tell_left,
+                                      .chosen = tell_chosen,
+                                      .restored = tell_restored,
+                                      .ctx = j};
     enum esp_status status = esp_rebuild_plan(j->a, &r->rebuild, images);
     esp_images_sum(images, false, &r->sum);
     return status;

@@ -10,11 +10,12 @@
 
 /* What a repair tells of while it works. */
 enum esp_repair_note {
-    ESP_REPAIR_STRANGE, /* journal: the item is neither as before nor as after; it is left alone */
-    ESP_REPAIR_FOUND,   /* the check finds it */
-    ESP_REPAIR_CHOSEN,  /* rebuild: items contradict each other; what is followed */
-    ESP_REPAIR_LEFT,    /* rebuild: cannot be told; it is left alone */
-    ESP_REPAIR_REMAINS, /* the check finds it afterwards */
+    ESP_REPAIR_STRANGE,  /* journal: the item is neither as before nor as after; it is left alone */
+    ESP_REPAIR_FOUND,    /* the check finds it */
+    ESP_REPAIR_CHOSEN,   /* rebuild: items contradict each other; what is followed */
+    ESP_REPAIR_LEFT,     /* rebuild: cannot be told; it is left alone */
+    ESP_REPAIR_RESTORED, /* rebuild: a node comes back, its payload does not */
+    ESP_REPAIR_REMAINS,  /* the check finds it afterwards */
 };
 
 enum esp_repair_journal {

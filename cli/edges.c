@@ -91,7 +91,7 @@ static enum esp_status take_row(void *ctx, const struct esp_record *record, stru
 
 static enum esp_status read_rows(struct edges *e, const struct esp_cli_options *options) {
     const struct esp_source_options columns = {
-        .id = "source", .parent = "target", .infer = options->source.infer};
+        .id = "source", .parent = "target", .infer = options->source.infer, .own_parent = true};
     const struct esp_importer *importer = NULL;
     struct esp_reader *in = NULL;
     struct esp_error *err = &e->cli->err;

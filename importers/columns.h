@@ -26,7 +26,7 @@ int esp_usual_parent(struct esp_str name);
 /* The parent id that counts: empty for a root, be it by `none`, its own id or absence. */
 static inline struct esp_str esp_parent_resolve(struct esp_str id, struct esp_str parent,
                                                 const struct esp_source_options *options) {
-    if (esp_str_eq(id, parent) ||
+    if ((!options->own_parent && esp_str_eq(id, parent)) ||
         (options->parent_none && esp_str_eq(parent, esp_str_from(options->parent_none)))) {
         return (struct esp_str){NULL, 0};
     }

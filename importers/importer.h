@@ -24,6 +24,8 @@ struct esp_source_options {
     struct esp_strings column; /* "NAME:TYPE" */
     bool infer;                /* N and BOOL where that is lossless */
     bool several_parents;      /* as in struct esp_forest_options; no option of the table */
+    bool own_parent;           /* a parent that is the id itself is passed on, and means no root; no
+                                  option of the table either */
 };
 extern const struct esp_option esp_source_option_table[]; /* --from --id --parent ... */
 

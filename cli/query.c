@@ -82,6 +82,23 @@ static bool has_value(enum esp_op op) {
     return op == ESP_OP_COUNT || op == ESP_OP_IS_DESCENDANT;
 }
 
+static void put_edge_json(struct esp_buf *out, const struct esp_edge_view *edge) {
+    ESP_BUF_LIT(out, ",\"edge\":{\"source\":");
+    esp_json_put_string(out, edge->source);
+    ESP_BUF_LIT(out, ",\"type\":");
+    esp_json_put_string(out, edge->type);
+    ESP_BUF_LIT(out, ",\"target\":");
+    esp_json_put_string(out, edge->target);
+    ESP_BUF_LIT(out, ",\"weight\":");
+    esp_json_put_string(out, edge->weight);
+    if (edge->has_data) {
+        ESP_BUF_LIT(out, ",\"attributes\":{");
+        esp_data_put_plain_json(out, edge->data);
+        ESP_BUF_LIT(out, "}");
+    }
+    ESP_BUF_LIT(out, "}");
+}
+
 static void put_node_json(struct esp_buf *out, const struct esp_node_view *node) {
     ESP_BUF_LIT(out, "{\"id\":");
     esp_json_put_string(out, node->id);
@@ -105,6 +122,9 @@ static void put_node_json(struct esp_buf *out, const struct esp_node_view *node)
     if (node->edges.ptr) {
         ESP_BUF_LIT(out, ",\"edges\":");
         esp_buf_put_str(out, node->edges);
+    }
+    if (node->edge) {
+        put_edge_json(out, node->edge);
     }
     ESP_BUF_LIT(out, "}");
 }
@@ -148,21 +168,44 @@ static struct esp_str parent_text(const struct esp_node_view *node) {
     return node->parent_id.len ? node->parent_id : ESP_STR("-");
 }
 
+/* The cells of a line of text; the payload follows. */
+enum { CELL_ID, CELL_PARENT, CELL_TYPE, CELL_WEIGHT, CELLS };
+static const struct esp_str headings[CELLS] = {
+    {"id", 2}, {"parent", 6}, {"type", 4}, {"weight", 6}};
+
+static void cells_of(const struct esp_node_view *node, struct esp_str cell[CELLS]) {
+    const struct esp_edge_view *edge = node->edge;
+    cell[CELL_ID] = node->id;
+    cell[CELL_PARENT] = parent_text(node);
+    cell[CELL_TYPE] = edge ? edge->type : ESP_STR("-");
+    cell[CELL_WEIGHT] = edge ? edge->weight : ESP_STR("-");
+}
+
+/* Edges have columns in answers that come by them. */
 static void put_table(struct esp_buf *out, const struct esp_answer *answer) {
-    size_t id_width = sizeof "id" - 1, parent_width = sizeof "parent" - 1;
-    for (uint32_t i = 0; i < answer->count; i++) {
-        size_t id_len = answer->node[i].id.len;
-        size_t parent_len = parent_text(&answer->node[i]).len;
-        id_width = id_len > id_width ? id_len : id_width;
-        parent_width = parent_len > parent_width ? parent_len : parent_width;
+    size_t width[CELLS];
+    struct esp_str cell[CELLS];
+    bool edges = answer->count > 0 && answer->node[0].edge;
+    for (size_t k = 0; k < CELLS; k++) {
+        width[k] = headings[k].len;
     }
-    put_cell(out, ESP_STR("id"), id_width);
-    put_cell(out, ESP_STR("parent"), parent_width);
+    for (uint32_t i = 0; i < answer->count; i++) {
+        cells_of(&answer->node[i], cell);
+        for (size_t k = 0; k < CELLS; k++) {
+            size_t w = cell[k].len;
+            width[k] = w > width[k] ? w : width[k];
+        }
+    }
+    for (size_t k = 0; k < (edges ? CELLS : CELL_TYPE); k++) {
+        put_cell(out, headings[k], width[k]);
+    }
     ESP_BUF_LIT(out, "depth  payload\n");
     for (uint32_t i = 0; i < answer->count; i++) {
         const struct esp_node_view *node = &answer->node[i];
-        put_cell(out, node->id, id_width);
-        put_cell(out, parent_text(node), parent_width);
+        cells_of(node, cell);
+        for (size_t k = 0; k < (edges ? CELLS : CELL_TYPE); k++) {
+            put_cell(out, cell[k], width[k]);
+        }
         if (node->depth >= 0) {
             esp_buf_printf(out, "%5lld  {", (long long)node->depth);
         } else {
@@ -288,7 +331,10 @@ const struct esp_command esp_command_query = {
     .details =
         "espalier list operations shows the operations and their arguments. Nodes come root\n"
         "first for ancestors, else in sibling order where the layout keeps it, else by id; pages\n"
-        "follow each other in the order of the table.\n",
+        "follow each other in the order of the table.\n"
+        "\n"
+        "A depth of ? (in JSON null) is one that the answer does not carry; no read asks for more\n"
+        "to tell it. In replica and graph only ancestors, level, tree and roots have depths.\n",
     .example = "  espalier query local:db --table world --layout path children 150 --cost\n"
                "  espalier query local:db --table world --layout path window 001 1 2 --json\n",
     .options = tables,

@@ -12,6 +12,7 @@ struct pick {
     struct esp_str parent; /* id; ptr == NULL: its edge set tells */
     int64_t depth, order;
     bool must; /* ERR_NOT_FOUND when it is missing */
+    const struct esp_edge_view *edge;
 };
 struct picks {
     struct esp_access *access;
@@ -67,6 +68,7 @@ static enum esp_status pass_node(struct esp_access *a, const struct esp_item *it
         status = parent_of(a, item, arena, &view);
     }
     view.depth = pick->depth;
+    view.edge = pick->edge;
     return status == ESP_OK ? fn(ctx, &view) : status;
 }
 
@@ -118,8 +120,38 @@ static enum esp_status pass_picks(const struct picks *picks, esp_node_fn *fn, vo
 /* What the query of an index finds, by and by. */
 struct sources {
     struct picks picks;
-    struct pick like; /* what is known of all of them */
+    struct pick like;        /* what is known of all of them */
+    struct esp_str type, to; /* nodes come with their edges, of that type to that id; to.ptr ==
+                                NULL: without them */
 };
+
+/* In the scratch arena.  `source` is a key, `target` an id. */
+static struct esp_edge_view *edge_view(struct esp_access *a, struct esp_str source,
+                                       struct esp_str type, struct esp_str target,
+                                       struct esp_str weight) {
+    struct esp_edge_view *edge = esp_arena_calloc(a->scratch, 1, sizeof *edge);
+    if (edge) {
+        *edge = (struct esp_edge_view){source, target, type, weight, false, {NULL, 0, 0}};
+        (void)graph_id(a->layout, source, &edge->source);
+    }
+    return edge;
+}
+
+/* The edge that an item of the index is, with its attributes. */
+static const struct esp_edge_view *edge_of_item(const struct sources *s, struct esp_str key,
+                                                const struct esp_item *item) {
+    struct esp_access *a = s->picks.access;
+    struct esp_str weight = esp_arena_dup(a->scratch, esp_item_text(item, GRAPH_GSI0));
+    struct esp_str data = {item->data.text, item->data.len};
+    struct esp_edge_view *edge = edge_view(a, key, s->type, s->to, weight);
+    data = data.len ? esp_arena_dup(a->scratch, data) : (struct esp_str){"", 0};
+    if (!edge || !weight.ptr || !data.ptr) {
+        return NULL;
+    }
+    edge->has_data = true;
+    edge->data = (struct esp_data){data.ptr, (uint32_t)data.len, item->data.size};
+    return edge;
+}
 
 static enum esp_status pick_source(void *ctx, const struct esp_item *item) {
     struct sources *s = ctx;
@@ -127,7 +159,11 @@ static enum esp_status pick_source(void *ctx, const struct esp_item *item) {
     int64_t rank = esp_edge_rank(esp_item_text(item, GRAPH_GSI0));
     pick.key = esp_arena_dup(s->picks.access->scratch, esp_item_text(item, GRAPH_SOURCE));
     pick.order = rank < 0 ? 0 : rank;
-    return pick.key.ptr ? add_pick(&s->picks, &pick) : esp_fail_nomem(s->picks.access->err);
+    if (pick.key.ptr && s->to.ptr) {
+        pick.edge = edge_of_item(s, pick.key, item);
+    }
+    return pick.key.ptr && (pick.edge || !s->to.ptr) ? add_pick(&s->picks, &pick)
+                                                     : esp_fail_nomem(s->picks.access->err);
 }
 
 static enum esp_status pass_sources(void *ctx, esp_node_fn *fn, void *fn_ctx) {
@@ -593,7 +629,8 @@ static enum esp_status neighbours_args(struct esp_access *a, const struct esp_ar
 
 enum esp_status graph_op_neighbours(struct esp_access *a, const struct esp_args *args,
                                     esp_node_fn *fn, void *ctx) {
-    struct sources sources = {.picks = {.access = a}, .like = {.depth = -1}};
+    struct sources sources = {
+        .picks = {.access = a}, .like = {.depth = -1}, .type = args->type, .to = args->at.id};
     struct esp_str key, weight;
     bool none = false;
     enum esp_status status = neighbours_args(a, args, &key, &weight);
@@ -617,42 +654,65 @@ static enum esp_status pick_named(struct picks *picks, const struct graph_node *
         for (uint32_t k = 0; status == ESP_OK && k < nodes[i].set.count; k++) {
             const struct esp_edge *edge = &nodes[i].set.edge[k];
             struct pick pick = {.key = edge->key, .depth = -1};
+            struct esp_str to = edge->key;
             uint32_t before = seen.count;
             status = esp_idmap_intern(&seen, edge->key, &number);
             if (status == ESP_OK && edge->type.len && number >= before) {
-                status = add_pick(picks, &pick);
+                (void)graph_id(a->layout, edge->key, &to);
+                pick.edge = edge_view(a, nodes[i].key, edge->type, to, edge->gsi0);
+                status = pick.edge ? add_pick(picks, &pick) : ESP_ERR_NOMEM;
             }
         }
     }
     return status;
 }
 
+/* The nodes of the first step, with their keys and all of their edges. */
+static enum esp_status read_found(const struct picks *found, struct graph_node **nodes) {
+    struct esp_access *a = found->access;
+    struct esp_str *key = esp_arena_calloc(a->scratch, found->count, sizeof *key);
+    struct graph_node *node = esp_arena_calloc(a->scratch, found->count, sizeof *node);
+    *nodes = node;
+    if (!key || !node) {
+        return ESP_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < found->count; i++) {
+        key[i] = found->pick[i].key;
+    }
+    enum esp_status status = graph_read(a, key, found->count, node);
+    return status == ESP_OK ? graph_read_omitted(a, node, found->count, (struct esp_str){NULL, 0})
+                            : status;
+}
+
 /* The three steps of seed 4: the index, the nodes, and all that their edge sets name. */
 enum esp_status graph_op_hydrate(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                                  void *ctx) {
-    struct picks picks = {.access = a};
-    struct graph_sources sources;
+    struct sources found = {
+        .picks = {.access = a}, .like = {.depth = -1}, .type = args->type, .to = args->at.id};
+    const struct picks *first = &found.picks;
+    struct picks named = {.access = a};
     struct graph_node *node = NULL;
-    struct pick first = {.depth = -1};
     struct esp_str key, weight;
     enum esp_status status = neighbours_args(a, args, &key, &weight);
     if (status == ESP_OK) {
-        status = graph_sources(a, args->type, key, weight, &sources);
+        struct esp_str target = esp_edge_target(a->scratch, args->type, key);
+        struct esp_query q = graph_sources_query(target, weight);
+        status = target.ptr ? esp_session_query(a->session, &q, pick_source, &found, a->err)
+                            : ESP_ERR_NOMEM;
     }
-    if (status != ESP_OK || sources.count == 0) {
-        return status == ESP_OK ? none_or_missing(a, &args->at) : status;
-    }
-    node = esp_arena_calloc(a->scratch, sources.count, sizeof *node);
-    status = node ? graph_read(a, sources.key, sources.count, node) : ESP_ERR_NOMEM;
-    if (status == ESP_OK) {
-        status = graph_read_omitted(a, node, sources.count, (struct esp_str){NULL, 0});
-    }
-    for (uint32_t i = 0; status == ESP_OK && i < sources.count; i++) {
-        status = node[i].found ? pass_node(a, &node[i].item, &first, a->scratch, fn, ctx) : ESP_OK;
+    if (status == ESP_OK && first->count == 0) {
+        return none_or_missing(a, &args->at);
     }
     if (status == ESP_OK) {
-        status = pick_named(&picks, node, sources.count);
+        status = read_found(first, &node);
     }
-    status = status == ESP_OK ? pass_picks(&picks, fn, ctx) : status;
+    for (uint32_t i = 0; status == ESP_OK && i < first->count; i++) {
+        status = node[i].found ? pass_node(a, &node[i].item, &first->pick[i], a->scratch, fn, ctx)
+                               : ESP_OK;
+    }
+    if (status == ESP_OK) {
+        status = pick_named(&named, node, first->count);
+    }
+    status = status == ESP_OK ? pass_picks(&named, fn, ctx) : status;
     return status == ESP_ERR_NOMEM ? esp_fail_nomem(a->err) : status;
 }

@@ -34,6 +34,13 @@ static inline bool esp_op_measured(int op) {
     return esp_op_info[op].origin != ESP_OP_EXTRA;
 }
 
+/* graph: the edge by which neighbours or hydrate came to a node.  Ids of nodes. */
+struct esp_edge_view {
+    struct esp_str source, target, type, weight;
+    bool has_data; /* the answer carries the edge's own attributes; else they were not read */
+    struct esp_data data;
+};
+
 /* What an operation returns for one node.  Borrowed during the call. */
 struct esp_node_view {
     struct esp_str id;
@@ -41,7 +48,8 @@ struct esp_node_view {
     int64_t depth;            /* from the root; -1: the answer does not carry it */
     int64_t order;            /* among siblings, where the layout keeps it; else 0 */
     struct esp_data data;
-    struct esp_str edges; /* graph: the edge set as a JSON list; ptr == NULL: none */
+    struct esp_str edges;             /* graph: the edge set as a JSON list; ptr == NULL: none */
+    const struct esp_edge_view *edge; /* NULL: it is not by an edge that the answer has the node */
     bool escaped; /* only between ops->view and esp_layout_view: parent_id is as in a path */
 };
 typedef enum esp_status esp_node_fn(void *ctx, const struct esp_node_view *node);

@@ -3,6 +3,8 @@
 #include "importers/columns.h"
 #include "loader/lock.h"
 
+#include <stdio.h>
+
 enum {
     DATA_BYTES_MAX = 32 << 20,
     NAMES_BYTES_MAX = 1 << 20,
@@ -236,6 +238,13 @@ static enum esp_status report_plan(void *ctx, const struct esp_images *images) {
     return esp_edit_report_plan(ctx, images);
 }
 
+static void warn_taken_over(struct esp_str tree, struct esp_str owner) {
+    fprintf(stderr,
+            "espalier: warning: the lock of the tree '%.*s' had run out and is taken over from "
+            "%.*s, whose edit may be half done: run check\n",
+            ESP_FMT(tree), ESP_FMT(owner));
+}
+
 static enum esp_status carry_out(struct esp_cli *cli, const struct edit_options *o,
                                  struct esp_cli_access *t, enum esp_op op,
                                  const struct esp_args *args, char **operands, size_t count) {
@@ -251,6 +260,7 @@ static enum esp_status carry_out(struct esp_cli *cli, const struct edit_options 
         .journal = o->journal,
         .edit = {t->layout.ops->name, &o->shared.set, esp_op_info[op].name, &words},
         .planned = o->dry_run ? report_plan : NULL,
+        .took_over = warn_taken_over,
         .ctx = &report,
     };
     struct esp_edit_result result;

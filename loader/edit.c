@@ -48,7 +48,7 @@ static double read_units(const struct edit *e) {
 /* --- journals of edits that were cut ------------------------------------------------------ */
 
 static enum esp_status refuse_unfinished(struct edit *e, const char *name) {
-    return esp_fail(e->a->err, ESP_ERR_CONFLICT,
+    return esp_fail(e->a->err, ESP_ERR_REFUSED, /* a repeat would end in the same way */
                     "an edit of this table was cut; %s finishes or undoes it (its journal is %s)",
                     e->options->repair_command, name);
 }
@@ -348,6 +348,13 @@ static enum esp_status do_edit(struct edit *e) {
     return e->options->atomic || e->images.count <= 1 ? run_short(e) : run_journalled(e);
 }
 
+static void tell_taken_over(const struct edit *e) {
+    struct esp_str tree, owner;
+    if (e->lock && e->options->took_over && esp_lock_taken_over(e->lock, &tree, &owner)) {
+        e->options->took_over(tree, owner);
+    }
+}
+
 enum esp_status esp_edit_run(struct esp_access *a, enum esp_op op, const struct esp_args *args,
                              const struct esp_edit_options *options,
                              struct esp_edit_result *result) {
@@ -361,6 +368,7 @@ enum esp_status esp_edit_run(struct esp_access *a, enum esp_op op, const struct 
     }
     if (status == ESP_OK && options->lock_s && !options->dry_run) {
         status = esp_lock_take(a, op, args, options->lock_s, &e.lock);
+        tell_taken_over(&e);
     }
     if (status == ESP_OK) {
         status = do_edit(&e);

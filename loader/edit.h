@@ -22,6 +22,9 @@ struct esp_edit_options {
      * atomic.  Not ESP_OK ends the edit.  May be NULL. */
     enum esp_status (*planned)(void *ctx, const struct esp_images *images);
     void *ctx;
+    /* Told before anything is read or written that the tree's lock was another owner's and had run
+     * out: that edit may be half done.  May be NULL. */
+    void (*took_over)(struct esp_str tree, struct esp_str owner);
 };
 
 struct esp_edit_result {
@@ -37,7 +40,8 @@ struct esp_edit_result {
 
 /* Do `op`, which is a WRITE.  a->plan is NULL.  Errors of the operation are those of esp_operate,
  * and nothing is written then; further
- *   ERR_CONFLICT  an unfinished journal of this table, another writer, a lock; the message says
+ *   ERR_REFUSED   an unfinished journal of this table; the message names the repair
+ *   ERR_CONFLICT  another writer, a lock; the message says
  *                 whether something of this edit is left
  *   ERR_LIMIT     atomic, and more than 100 items
  * After any other failure in the middle the journal stays, and the message says what is left and

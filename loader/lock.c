@@ -30,6 +30,7 @@ struct esp_lock {
     uint64_t seconds, renewed_ns; /* monotonic */
     struct held *held;
     uint32_t count;
+    struct esp_str left_tree, left_owner; /* the first that had run out; ptr == NULL: none */
 };
 
 static const struct esp_clock *clock_of(const struct esp_lock *lock) {
@@ -136,6 +137,14 @@ static enum esp_status refuse(struct esp_lock *lock, const struct held *held,
                     (unsigned long long)(expires_s(holder) - now_s(lock)));
 }
 
+/* What had run out is ours now: whose was it? */
+static void note_left(struct esp_lock *lock, const struct held *held, const struct holder *holder) {
+    if (!lock->left_owner.ptr) {
+        lock->left_tree = held->tree;
+        lock->left_owner = holder->owner.type == ESP_TYPE_S ? holder->owner.s : ESP_STR("somebody");
+    }
+}
+
 /* One try: where nothing is, or in place of what has run out.  ERR_CONDITION: somebody else was
  * faster. */
 static enum esp_status try_take(struct esp_lock *lock, struct held *held, const struct found *found,
@@ -160,6 +169,9 @@ static enum esp_status try_take(struct esp_lock *lock, struct held *held, const 
     }
     status = status == ESP_OK ? send(lock, &put, err) : status;
     held->mine = status == ESP_OK;
+    if (held->mine && found->there) {
+        note_left(lock, held, &holder);
+    }
     return status;
 }
 
@@ -361,6 +373,12 @@ enum esp_status esp_lock_take(struct esp_access *a, enum esp_op op, const struct
     }
     *out = lock;
     return ESP_OK;
+}
+
+bool esp_lock_taken_over(const struct esp_lock *lock, struct esp_str *tree, struct esp_str *owner) {
+    *tree = lock->left_tree;
+    *owner = lock->left_owner;
+    return owner->ptr != NULL;
 }
 
 enum esp_status esp_lock_keep(struct esp_lock *lock, struct esp_error *err) {

@@ -23,6 +23,9 @@ enum { ESP_LOCK_SECONDS_MAX = 24 * 3600 };
  *   ERR_CONFLICT   locked by somebody else: names the tree, the owner, and the seconds left */
 enum esp_status esp_lock_take(struct esp_access *a, enum esp_op op, const struct esp_args *args,
                               uint64_t seconds, struct esp_lock **out) ESP_MUST_CHECK;
+/* Was a lock among them that had run out?  Its owner may have left an edit of that tree half done.
+ * The first one's tree and owner are borrowed from the lock. */
+bool esp_lock_taken_over(const struct esp_lock *lock, struct esp_str *tree, struct esp_str *owner);
 /* To be called again and again while the holder works: renews when half of the time is over.
  * ERR_CONFLICT: it had run out, and somebody took it; the holder must not write any more. */
 enum esp_status esp_lock_keep(struct esp_lock *lock, struct esp_error *err) ESP_MUST_CHECK;

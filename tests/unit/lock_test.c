@@ -126,7 +126,12 @@ static void what_has_run_out_is_taken_over(void **state) {
     set_up(&f);
     assert_ok(take(&f.one, "d", "a", &mine), &f.one.err);
     pass_time(&f, SECONDS);
+    struct esp_str tree, owner;
+    assert_false(esp_lock_taken_over(mine, &tree, &owner));
     assert_ok(take(&f.other, "d", "a", &theirs), &f.other.err);
+    assert_true(esp_lock_taken_over(theirs, &tree, &owner));
+    assert_true(esp_str_eq(tree, ESP_STR("D")));
+    assert_non_null(memchr(owner.ptr, ':', owner.len)); /* host:pid:random */
     assert_int_equal(lock_items(&f.one), 1);
     assert_int_equal(esp_lock_keep(mine, &f.one.err), ESP_ERR_CONFLICT);
     assert_string_equal(f.one.err.message,

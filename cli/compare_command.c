@@ -7,9 +7,12 @@ struct compare_options {
 };
 
 static const struct esp_option own_options[] = {
-    {"ops", ESP_OPT_STRING, offsetof(struct compare_options, ops), "X,Y,...", NULL,
-     "operations to run (default all; none: only load)", NULL},
-    {NULL, ESP_OPT_FLAG, 0, NULL, NULL, NULL, NULL},
+    {.name = "ops",
+     .type = ESP_OPT_STRING,
+     .offset = offsetof(struct compare_options, ops),
+     .argument = "X,Y,...",
+     .help = "operations to run (default all; none: only load)"},
+    {.name = NULL},
 };
 
 static enum esp_status run(struct esp_cli *cli, void *values, char **operands, size_t count) {

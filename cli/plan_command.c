@@ -10,14 +10,27 @@ struct plan_options {
 
 #define FIELD(name) offsetof(struct plan_options, name)
 static const struct esp_option own_options[] = {
-    {"workload", ESP_OPT_STRING, FIELD(workload), "FILE|NAME", NULL,
-     "mix and rate of operations (espalier list workloads)", NULL},
-    {"rate", ESP_OPT_DOUBLE, FIELD(rate), "N", NULL,
-     "operations a second, instead of the workload's", NULL},
-    {"headroom", ESP_OPT_DOUBLE, FIELD(headroom), "PERCENT", "30",
-     "provisioned capacity above the mean", NULL},
-    {"free-tier", ESP_OPT_FLAG, FIELD(free_tier), NULL, NULL, "take the free storage off", NULL},
-    {NULL, ESP_OPT_FLAG, 0, NULL, NULL, NULL, NULL},
+    {.name = "workload",
+     .type = ESP_OPT_STRING,
+     .offset = FIELD(workload),
+     .argument = "FILE|NAME",
+     .help = "mix and rate of operations (espalier list workloads)"},
+    {.name = "rate",
+     .type = ESP_OPT_DOUBLE,
+     .offset = FIELD(rate),
+     .argument = "N",
+     .help = "operations a second, instead of the workload's"},
+    {.name = "headroom",
+     .type = ESP_OPT_DOUBLE,
+     .offset = FIELD(headroom),
+     .argument = "PERCENT",
+     .fallback = "30",
+     .help = "provisioned capacity above the mean"},
+    {.name = "free-tier",
+     .type = ESP_OPT_FLAG,
+     .offset = FIELD(free_tier),
+     .help = "take the free storage off"},
+    {.name = NULL},
 };
 #undef FIELD
 

@@ -154,9 +154,18 @@ static void put_json(struct esp_buf *out, enum esp_op op, const struct esp_answe
     ESP_BUF_LIT(out, "}\n");
 }
 
+/* Characters, as far as bytes tell. */
+static size_t width_of(struct esp_str text) {
+    size_t width = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        width += ((unsigned char)text.ptr[i] & 0xC0) != 0x80;
+    }
+    return width;
+}
+
 static void put_cell(struct esp_buf *out, struct esp_str text, size_t width) {
     esp_buf_put_str(out, text);
-    for (size_t i = text.len; i < width + 2; i++) {
+    for (size_t i = width_of(text); i < width + 2; i++) {
         esp_buf_put_char(out, ' ');
     }
 }
@@ -192,7 +201,7 @@ static void put_table(struct esp_buf *out, const struct esp_answer *answer) {
     for (uint32_t i = 0; i < answer->count; i++) {
         cells_of(&answer->node[i], cell);
         for (size_t k = 0; k < CELLS; k++) {
-            size_t w = cell[k].len;
+            size_t w = width_of(cell[k]);
             width[k] = w > width[k] ? w : width[k];
         }
     }
@@ -312,6 +321,7 @@ static const struct esp_option own_options[] = {
      .type = ESP_OPT_U64,
      .offset = offsetof(struct query_options, limit),
      .argument = "N",
+     .min = 1,
      .help = "answer N nodes, and where the next page begins"},
     {.name = "start",
      .type = ESP_OPT_STRING,

@@ -113,14 +113,14 @@ static enum esp_status configure(struct esp_layout *l, struct esp_error *err) {
     char text[PREFIX_BYTES_MAX + 8];
     struct esp_str reserved = ESP_STR(ESP_RESERVED_PREFIX), prefix = prefix_of(l);
     if (prefix.len > PREFIX_BYTES_MAX) {
-        return esp_fail(err, ESP_ERR_USAGE, "node=%.*s: must have at most %d bytes",
+        return esp_fail(err, ESP_ERR_USAGE, "--set node=%.*s: must have at most %d bytes",
                         ESP_FMT(prefix), PREFIX_BYTES_MAX);
     }
     struct esp_str head = put_key(text, prefix, l->separator, (struct esp_str){0});
     size_t len = head.len < reserved.len ? head.len : reserved.len;
     if (memcmp(head.ptr, reserved.ptr, len) == 0) {
         return esp_fail(err, ESP_ERR_USAGE,
-                        "node=%.*s: keys that begin with '%.*s' could be espalier's own",
+                        "--set node=%.*s: keys that begin with '%.*s' could be espalier's own",
                         ESP_FMT(prefix), ESP_FMT(head));
     }
     if (!l->settings.refs) {

@@ -166,6 +166,10 @@ static enum esp_status note_entry(struct graph_checking *g, uint32_t node,
     if (status == ESP_OK) {
         status = type_number(g, entry->type, &type);
     }
+    if (status == ESP_OK && !valid) {
+        return report(g, "edge-set", node, ESP_IDMAP_NONE,
+                      "the edge set names an edge to a key that does not begin with the prefix");
+    }
     return status == ESP_OK ? note(g, node, other, type, entry->gsi0, IN_SET) : status;
 }
 
@@ -225,11 +229,19 @@ static enum esp_status check_edge(struct graph_checking *g, const struct esp_ite
     if (status != ESP_OK) {
         return status;
     }
+    if (!valid) { /* not to be mistaken for the node whose id the key is */
+        return report(g, "bad-key", source, ESP_IDMAP_NONE,
+                      "the source of an edge does not begin with the prefix of nodes");
+    }
     if (!esp_edge_parse_target(esp_item_text(item, GRAPH_TARGET), &type, &key)) {
         return report(g, "bad-key", source, ESP_IDMAP_NONE,
                       "the target of an edge is no type and key of a node");
     }
     status = number_of(g, key, &other, &valid);
+    if (status == ESP_OK && !valid) {
+        return report(g, "bad-key", source, other,
+                      "the key that an edge leads to does not begin with the prefix of nodes");
+    }
     if (status == ESP_OK) {
         status = type_number(g, type, &number);
     }

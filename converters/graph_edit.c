@@ -504,9 +504,6 @@ enum esp_status graph_op_insert(struct esp_access *a, const struct esp_args *arg
     struct esp_condition absent = {.name = a->layout->schema.attr[GRAPH_SOURCE].name,
                                    .op = ESP_NOT_EXISTS};
     bool child = args->to.id.len > 0;
-    if (args->id.len == 0) {
-        return esp_fail(a->err, ESP_ERR_REFUSED, "the id of the new node is empty");
-    }
     enum esp_status status = look_at_parent(a, &args->to);
     if (status == ESP_OK) {
         status = insert_items(a, args, item);
@@ -624,9 +621,17 @@ static enum esp_status refuse_below(struct esp_access *a, struct esp_str at, str
                     ESP_FMT(to));
 }
 
+static enum esp_status refuse_link(struct esp_access *a, struct esp_str at, struct esp_str to) {
+    return esp_str_eq(at, to)
+               ? esp_fail(a->err, ESP_ERR_CYCLE, "'%.*s' would be its own ancestor", ESP_FMT(at))
+               : esp_fail(a->err, ESP_ERR_CYCLE,
+                          "'%.*s' would be its own ancestor: '%.*s' is below it", ESP_FMT(at),
+                          ESP_FMT(to));
+}
+
 /* Is the new parent the node itself, or below it? */
 static enum esp_status check_cycle(struct edit *e, struct esp_str at, const struct esp_locator *to,
-                                   struct esp_str to_key) {
+                                   struct esp_str to_key, bool link) {
     struct esp_access *a = e->access;
     struct graph_place place;
     const struct touched *parent = touched(e, to_key);
@@ -641,7 +646,8 @@ static enum esp_status check_cycle(struct edit *e, struct esp_str at, const stru
         status = graph_is_above(a, at, &place, &below);
     }
     if (status == ESP_OK && below) {
-        return refuse_below(a, shown_id(e, at), to->id);
+        struct esp_str id = shown_id(e, at);
+        return link ? refuse_link(a, id, to->id) : refuse_below(a, id, to->id);
     }
     return status == ESP_ERR_NOMEM ? esp_fail_nomem(a->err) : status;
 }
@@ -692,7 +698,7 @@ enum esp_status graph_op_move(struct esp_access *a, const struct esp_args *args,
         status = touch_two(&e, args, at, to, e.tree);
     }
     if (status == ESP_OK && to.len) {
-        status = check_cycle(&e, at, &args->to, to);
+        status = check_cycle(&e, at, &args->to, to, false);
     }
     if (status == ESP_OK) {
         status = drop_parents(&e, touched(&e, at), to, &there);
@@ -774,7 +780,7 @@ static enum esp_status edge_start(struct esp_access *a, struct edit *e, const st
 static enum esp_status check_parent(struct edit *e, const struct esp_args *args, struct esp_str at,
                                     struct esp_str to) {
     struct esp_locator parent = {.id = args->to.id};
-    return esp_str_eq(args->type, e->tree) ? check_cycle(e, at, &parent, to) : ESP_OK;
+    return esp_str_eq(args->type, e->tree) ? check_cycle(e, at, &parent, to, true) : ESP_OK;
 }
 
 enum esp_status graph_op_link(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,

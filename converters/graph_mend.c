@@ -16,9 +16,7 @@ struct incoming {
 };
 
 struct named {
-    bool present; /* the node's own item is there */
-    bool used;    /* any item is */
-    bool led_to;  /* an edge of another node leads to it */
+    bool told; /* its own item is there, or an edge that leaves it */
     uint32_t first;
 };
 
@@ -42,9 +40,13 @@ struct mending {
     struct esp_str tree; /* type of tree edges */
 };
 
-static bool parse_edge(const struct esp_item *item, struct esp_edge *out) {
+/* Is it an edge to a node's key? */
+static bool parse_edge(const struct esp_layout *l, const struct esp_item *item,
+                       struct esp_edge *out) {
+    struct esp_str id;
     *out = (struct esp_edge){.gsi0 = esp_item_text(item, GRAPH_GSI0)};
-    return esp_edge_parse_target(esp_item_text(item, GRAPH_TARGET), &out->type, &out->key);
+    return esp_edge_parse_target(esp_item_text(item, GRAPH_TARGET), &out->type, &out->key) &&
+           graph_id(l, out->key, &id);
 }
 
 static bool has_good_gsi0(const struct mending *m, const struct esp_edge *edge) {
@@ -93,18 +95,15 @@ static enum esp_status look_at_item(void *ctx, const struct esp_item *item) {
     struct mending *m = ctx;
     struct esp_edge edge;
     uint32_t from = esp_idmap_find(&m->keys, esp_item_text(item, GRAPH_SOURCE)), to;
+    bool node = graph_is_node(item);
+    bool told = node || parse_edge(m->access->layout, item, &edge);
     if (from != ESP_IDMAP_NONE) {
-        m->named[from].used = true;
-        m->named[from].present = m->named[from].present || graph_is_node(item);
+        m->named[from].told = m->named[from].told || told;
     }
-    if (graph_is_node(item) || !parse_edge(item, &edge)) {
-        return ESP_OK;
-    }
-    to = esp_idmap_find(&m->keys, edge.key);
+    to = told && !node ? esp_idmap_find(&m->keys, edge.key) : ESP_IDMAP_NONE;
     if (to == ESP_IDMAP_NONE) {
         return ESP_OK;
     }
-    m->named[to].led_to = m->named[to].led_to || to != from;
     return esp_str_eq(edge.type, m->tree) ? ESP_OK : note_type(m, &m->named[to], edge.type);
 }
 
@@ -164,7 +163,7 @@ static enum esp_status read_part(struct mending *m, uint32_t number) {
 static enum esp_status add_entry(struct mending *m, const struct esp_edge_set *old,
                                  const struct esp_item *item, struct esp_edge_set *set) {
     struct esp_edge edge;
-    if (!parse_edge(item, &edge)) {
+    if (!parse_edge(m->access->layout, item, &edge)) {
         return ESP_OK;
     }
     if (!has_good_gsi0(m, &edge)) {
@@ -190,12 +189,31 @@ static void keep_omitted(const struct esp_edge_set *old, struct esp_edge_set *se
     }
 }
 
+/* A node whose set tells of parents, and that has no such edge, would become a root. */
+static bool has_lost_parent(const struct mending *m, const struct esp_edge_set *old,
+                            const struct esp_edge_set *set) {
+    uint32_t at = 0, old_at = 0;
+    return !esp_edge_set_next(set, m->tree, &at) &&
+           (esp_edge_set_next(old, m->tree, &old_at) || esp_edge_set_omits(old, m->tree));
+}
+
+static enum esp_status leave_lost_parent(const struct mending *m, const struct esp_edge_set *old) {
+    uint32_t at = 0;
+    const struct esp_edge *entry = esp_edge_set_next(old, m->tree, &at);
+    return leave(m, "lost-parent", esp_item_text(&m->part.node, GRAPH_SOURCE),
+                 entry ? entry->key : (struct esp_str){NULL, 0},
+                 "the edge to the node's parent is gone; the node stays as it is");
+}
+
 static enum esp_status mend_set(struct mending *m, struct esp_item *after) {
     struct esp_edge_set old, set = {.arena = &m->one};
     enum esp_status status = esp_edge_set_read(&old, &m->one, &m->part.node.value[GRAPH_EDGE_SET],
                                                &m->part.node.value[GRAPH_OMITTED]);
     for (uint32_t i = 0; status == ESP_OK && i < m->part.count; i++) {
         status = add_entry(m, &old, &m->part.edge[i], &set);
+    }
+    if (status == ESP_OK && has_lost_parent(m, &old, &set)) {
+        return leave_lost_parent(m, &old);
     }
     if (status == ESP_OK) {
         keep_omitted(&old, &set);
@@ -226,14 +244,19 @@ static enum esp_status mend_types(struct mending *m, uint32_t number, struct esp
                : status;
 }
 
+/* The check has named every node that does not exist and that an edge leads to; one that edges
+ * leave comes back. */
+static bool is_missing(const struct mending *m, struct esp_str key) {
+    uint32_t number = esp_idmap_find(&m->keys, key);
+    return number != ESP_IDMAP_NONE && !m->named[number].told;
+}
+
 /* Edges to nodes that do not exist are named, and stay: what they say is nowhere else. */
 static enum esp_status leave_edges(struct mending *m, struct esp_str key) {
     enum esp_status status = ESP_OK;
     for (uint32_t i = 0; status == ESP_OK && i < m->part.count; i++) {
         struct esp_edge edge;
-        uint32_t to = parse_edge(&m->part.edge[i], &edge) ? esp_idmap_find(&m->keys, edge.key)
-                                                          : ESP_IDMAP_NONE;
-        if (to != ESP_IDMAP_NONE && !m->named[to].present) {
+        if (parse_edge(m->access->layout, &m->part.edge[i], &edge) && is_missing(m, edge.key)) {
             status = leave(m, "edge-without-node", key, edge.key,
                            "the node that the edge leads to does not exist; the edge stays");
         }
@@ -241,54 +264,32 @@ static enum esp_status leave_edges(struct mending *m, struct esp_str key) {
     return status;
 }
 
+/* The item as it should be.  Removes take edges before their node: where edges leave a node that
+ * does not exist its item got lost, and an empty one takes its place. */
 static enum esp_status mend_node(struct mending *m, uint32_t number) {
     struct esp_access *a = m->access;
     struct esp_str key = m->keys.id[number];
     enum esp_status status = read_part(m, number);
-    if (status != ESP_OK || !m->part.found) {
-        return status; /* not found: somebody else has removed it meanwhile */
+    if (status != ESP_OK || (!m->part.found && m->part.count == 0)) {
+        return status; /* somebody else has removed it meanwhile */
     }
-    struct esp_item after = m->part.node;
-    status = mend_set(m, &after);
+    struct esp_item after = m->part.found ? m->part.node : graph_item_key(key, key);
+    status = mend_types(m, number, &after);
     if (status == ESP_OK) {
-        status = mend_types(m, number, &after);
+        status = mend_set(m, &after);
     }
     if (status == ESP_OK) {
         status = leave_edges(m, key);
     }
-    if (status != ESP_OK || esp_item_equal(&a->layout->schema, &m->part.node, &after)) {
+    if (status != ESP_OK ||
+        (m->part.found && esp_item_equal(&a->layout->schema, &m->part.node, &after))) {
         return status;
     }
     if (esp_item_check(&a->layout->schema, &after, NULL) != ESP_OK) {
         return leave(m, "edge-set", key, (struct esp_str){NULL, 0},
                      "with all its edges the item would be larger than DynamoDB takes");
     }
-    return m->mend->image(m->mend->ctx, &m->part.node, &after);
-}
-
-/* --- last: edges that leave no node ------------------------------------------------------- */
-
-/* Removes take edges before their node, so these are a leftover no set named, or their node's item
- * is lost.  Where an edge has data, or the node is one that others name, it is taken for lost. */
-static enum esp_status mend_leftovers(struct mending *m, uint32_t number) {
-    struct esp_str key = m->keys.id[number];
-    const struct esp_mend *mend = m->mend;
-    enum esp_status status = read_part(m, number);
-    bool lost = m->named[number].led_to;
-    for (uint32_t i = 0; i < m->part.count; i++) {
-        struct esp_edge edge;
-        lost = lost || m->part.edge[i].data.len > 0 || !parse_edge(&m->part.edge[i], &edge);
-    }
-    for (uint32_t i = 0; status == ESP_OK && !m->part.found && i < m->part.count; i++) {
-        struct esp_edge edge;
-        if (!lost) {
-            status = mend->image(mend->ctx, &m->part.edge[i], NULL);
-        } else if (parse_edge(&m->part.edge[i], &edge)) {
-            status = leave(m, "edge-without-node", key, edge.key,
-                           "the node that the edge leaves does not exist; the edge stays");
-        }
-    }
-    return status;
+    return m->mend->image(m->mend->ctx, m->part.found ? &m->part.node : NULL, &after);
 }
 
 enum esp_status graph_mend(struct esp_access *a, const struct esp_mend *mend) {
@@ -299,17 +300,7 @@ enum esp_status graph_mend(struct esp_access *a, const struct esp_mend *mend) {
     esp_idmap_init(&m.types, &m.arena);
     enum esp_status status = look_at_all(&m);
     for (uint32_t i = 0; status == ESP_OK && i < m.keys.count; i++) {
-        const struct named *named = &m.named[i];
-        if (named->present) {
-            status = mend_node(&m, i);
-        } else if (!named->used && !named->led_to) {
-            status = leave(&m, "bad-key", m.keys.id[i], (struct esp_str){NULL, 0},
-                           "there is no node of this id; the key does not begin with the prefix");
-        }
-    }
-    for (uint32_t i = 0; status == ESP_OK && i < m.keys.count; i++) {
-        const struct named *named = &m.named[i];
-        status = named->used && !named->present ? mend_leftovers(&m, i) : ESP_OK;
+        status = m.named[i].told ? mend_node(&m, i) : ESP_OK;
     }
     esp_arena_fini(&m.one);
     esp_arena_fini(&m.arena);

@@ -55,6 +55,18 @@ enum {
     KEY_BYTES_MAX = 31, /* of a setting's own name, e.g. "separator" */
 };
 
+/* What an option's sentence says of "--gap" is said of "--set gap=many:". */
+static enum esp_status set_option(struct esp_layout *layout, const char *text, const char *key,
+                                  const char *value, struct esp_error *err) {
+    struct esp_error why = ESP_ERROR_INIT;
+    enum esp_status status =
+        esp_option_set(layout->ops->options, &layout->settings, key, value, &why);
+    const char *rest = strchr(why.message, ' ');
+    return status == ESP_OK
+               ? ESP_OK
+               : esp_fail(err, status, "--set %s: %s", text, rest ? rest + 1 : why.message);
+}
+
 /* Splits "KEY=VALUE" (attr.OLD=NEW has the key "attr" and the value "OLD=NEW"). */
 static enum esp_status set_one(struct esp_layout *layout, const char *text, struct esp_error *err) {
     static const char *const lists[] = {"attr.", "index."};
@@ -80,7 +92,7 @@ static enum esp_status set_one(struct esp_layout *layout, const char *text, stru
     key[len] = 0;
     for (const struct esp_option *o = layout->ops->options; o && o->name; o++) {
         if (strcmp(o->name, key) == 0) {
-            return esp_option_set(layout->ops->options, &layout->settings, key, equals + 1, err);
+            return set_option(layout, text, key, equals + 1, err);
         }
     }
     char known[256];
@@ -102,7 +114,7 @@ static enum esp_status check_separator(struct esp_str separator, struct esp_erro
         characters += ((unsigned char)separator.ptr[i] & 0xC0) != 0x80;
     }
     if (characters != 1) {
-        return esp_fail(err, ESP_ERR_USAGE, "separator=%.*s: must be one character",
+        return esp_fail(err, ESP_ERR_USAGE, "--set separator=%.*s: must be one character",
                         ESP_FMT(separator));
     }
     return ESP_OK;
@@ -209,11 +221,6 @@ enum esp_status esp_layout_init(struct esp_layout *layout, const struct esp_layo
         layout->separator = esp_str_from(layout->settings.separator);
         status = check_separator(layout->separator, err);
     }
-    if (status == ESP_OK && layout->settings.gap > ESP_GAP_MAX) {
-        status =
-            esp_fail(err, ESP_ERR_USAGE, "gap=%llu: must be at most %llu",
-                     (unsigned long long)layout->settings.gap, (unsigned long long)ESP_GAP_MAX);
-    }
     for (size_t i = 0; status == ESP_OK && i < layout->settings.attr.count; i++) {
         status = rename_attr(layout, layout->settings.attr.value[i], err);
     }
@@ -260,6 +267,9 @@ static enum esp_status check_ids(struct esp_access *a, enum esp_op op,
                         "the id '%.*s' begins with '" ESP_RESERVED_PREFIX
                         "', which is for items of the program's own",
                         ESP_FMT(id));
+    }
+    if (op == ESP_OP_INSERT && id.len == 0) {
+        return esp_fail(a->err, ESP_ERR_REFUSED, "the id is empty");
     }
     return esp_id_reserved(at[0])   ? esp_access_missing(a, at[0])
            : esp_id_reserved(at[1]) ? esp_access_missing(a, at[1])

@@ -122,8 +122,8 @@ typedef enum esp_status esp_finding_fn(void *ctx, const struct esp_finding *find
 struct esp_mend {
     const struct esp_str *id; /* of the nodes that the check's findings name, none twice */
     uint32_t count;
-    /* An item as it is and as it shall be, both borrowed during the call; after == NULL: it goes.
-     * Those that go come last. */
+    /* An item as it is and as it shall be, both borrowed during the call; before == NULL: a node's
+     * own item that is gone, with its payload. */
     enum esp_status (*image)(void *ctx, const struct esp_item *before,
                              const struct esp_item *after);
     esp_finding_fn *left; /* what cannot be told and stays as it is */

@@ -157,7 +157,8 @@ static bool view(const struct esp_layout *l, const struct esp_item *item,
     (void)l;
     struct interval_key key = key_of(item);
     struct esp_str none = {"", 0}, unknown = {NULL, 0};
-    /* Without a parent a node in another one's tree, or further down, has lost it: it is no root. */
+    /* Without a parent a node in another one's tree, or further down, has lost it: it is no root.
+     */
     bool is_root = esp_str_eq(key.tree, esp_item_text(item, ID)) && key.depth == 0;
     *out = (struct esp_node_view){
         .id = esp_item_text(item, ID),
@@ -1213,6 +1214,7 @@ static const struct esp_option options[] = {
      .offset = offsetof(struct esp_layout_settings, gap),
      .argument = "N",
      .fallback = "1",
+     .max = ESP_GAP_MAX,
      .help = "number in steps of N, so that inserts find room without renumbering"},
     {.name = NULL},
 };

@@ -22,11 +22,11 @@ static enum esp_status needs_value(const struct esp_option *o, struct esp_error 
                     o->argument ? o->argument : "VALUE");
 }
 
-static enum esp_status parse_u64(const char *name, const char *text, uint64_t *out,
+static enum esp_status parse_u64(const struct esp_option *o, const char *text, uint64_t *out,
                                  struct esp_error *err) {
-    uint64_t value = 0, unit = 1;
+    uint64_t value = 0, unit = 1, max = o->max ? o->max : UINT64_MAX;
     const char *at = text;
-    bool fits = *at >= '0' && *at <= '9';
+    bool number = *at >= '0' && *at <= '9', fits = true;
     for (; *at >= '0' && *at <= '9'; at++) {
         fits = fits && !__builtin_mul_overflow(value, 10u, &value) &&
                !__builtin_add_overflow(value, (uint64_t)(*at - '0'), &value);
@@ -45,9 +45,15 @@ static enum esp_status parse_u64(const char *name, const char *text, uint64_t *o
         at--; /* no suffix: what follows must be the end */
         break;
     }
-    if (!fits || at[1] || __builtin_mul_overflow(value, unit, &value)) {
+    if (!number || at[1]) {
         return esp_fail(err, ESP_ERR_USAGE, "--%s takes a whole number (k, M, G allowed), not '%s'",
-                        name, text);
+                        o->name, text);
+    }
+    fits = fits && !__builtin_mul_overflow(value, unit, &value);
+    if (!fits || value > max || value < o->min) {
+        bool small = fits && value < o->min;
+        return esp_fail(err, ESP_ERR_USAGE, "--%s takes at %s %llu, not '%s'", o->name,
+                        small ? "least" : "most", (unsigned long long)(small ? o->min : max), text);
     }
     *out = value;
     return ESP_OK;
@@ -98,7 +104,7 @@ static enum esp_status store_value(const struct esp_option *o, void *values, con
         *(const char **)(void *)field = value;
         return ESP_OK;
     case ESP_OPT_U64:
-        return parse_u64(o->name, value, (uint64_t *)(void *)field, err);
+        return parse_u64(o, value, (uint64_t *)(void *)field, err);
     case ESP_OPT_DOUBLE:
         return parse_double(o->name, value, (double *)(void *)field, err);
     case ESP_OPT_CHOICE:

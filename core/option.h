@@ -30,6 +30,7 @@ struct esp_option {
     const char *fallback;       /* value when absent, as text; NULL = zeroed field */
     const char *help;           /* one line, no full stop */
     const char *const *choices; /* ESP_OPT_CHOICE: NULL-terminated */
+    uint64_t min, max;          /* ESP_OPT_U64: of a value that is given; max 0: any */
 };
 
 /* Fill `values` (zeroed by the callee first) with the fallbacks. */

@@ -7,8 +7,6 @@
 
 enum {
     PAGE_BYTES = 1 << 20,
-    NAME_BYTES_MIN = 3,
-    NAME_BYTES_MAX = 255,
     ARENA_BYTES_MAX = 1 << 30,  /* of one request */
     RECORD_BYTES_MAX = 64 << 20 /* of one item's stored form */
 };
@@ -196,23 +194,6 @@ enum esp_status esp_engine_describe_table(struct esp_store *store, const char *n
     return control_end(kv, false, status, err);
 }
 
-static enum esp_status check_name(const char *name, struct esp_error *err) {
-    size_t len = strnlen(name, NAME_BYTES_MAX + 1);
-    if (len < NAME_BYTES_MIN || len > NAME_BYTES_MAX) {
-        return esp_fail(err, ESP_ERR_REFUSED, "a table name has %d to %d characters, not %zu",
-                        NAME_BYTES_MIN, NAME_BYTES_MAX, len);
-    }
-    for (const char *c = name; *c; c++) {
-        bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
-        if (!letter && !(*c >= '0' && *c <= '9') && *c != '_' && *c != '.' && *c != '-') {
-            return esp_fail(err, ESP_ERR_REFUSED,
-                            "the table name %s may contain letters, digits, '_', '.' and '-' only",
-                            name);
-        }
-    }
-    return ESP_OK;
-}
-
 enum esp_status esp_engine_create_table(struct esp_store *store, const char *name,
                                         const struct esp_schema *schema,
                                         const struct esp_table_options *options,
@@ -225,7 +206,7 @@ enum esp_status esp_engine_create_table(struct esp_store *store, const char *nam
     if (definition.options.billing == ESP_BILLING_UNKNOWN) {
         definition.options.billing = ESP_BILLING_ON_DEMAND;
     }
-    enum esp_status status = check_name(name, err);
+    enum esp_status status = esp_table_name_check(name, err);
     if (status == ESP_OK) {
         status = control_begin(store, ESP_KV_DEFINE, &kv, err);
     }

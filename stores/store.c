@@ -98,6 +98,23 @@ void esp_store_put_place(const struct esp_store *store, struct esp_buf *out) {
     }
 }
 
+enum esp_status esp_table_name_check(const char *name, struct esp_error *err) {
+    size_t len = strnlen(name, ESP_TABLE_NAME_BYTES_MAX + 1);
+    if (len < ESP_TABLE_NAME_BYTES_MIN || len > ESP_TABLE_NAME_BYTES_MAX) {
+        return esp_fail(err, ESP_ERR_REFUSED, "a table name has %d to %d characters, not %zu",
+                        ESP_TABLE_NAME_BYTES_MIN, ESP_TABLE_NAME_BYTES_MAX, len);
+    }
+    for (const char *c = name; *c; c++) {
+        bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
+        if (!letter && !(*c >= '0' && *c <= '9') && *c != '_' && *c != '.' && *c != '-') {
+            return esp_fail(err, ESP_ERR_REFUSED,
+                            "the table name %s may contain letters, digits, '_', '.' and '-' only",
+                            name);
+        }
+    }
+    return ESP_OK;
+}
+
 enum esp_status esp_table_open(struct esp_store *store, const char *name,
                                const struct esp_schema *schema, struct esp_table **out,
                                struct esp_error *err) {

@@ -290,6 +290,9 @@ void esp_store_close(struct esp_store *store); /* NULL is fine */
 /* Append what tells this store from all others, without secrets: for files that are kept about
  * its tables.  "https://dynamodb.eu-west-1.amazonaws.com". */
 void esp_store_put_place(const struct esp_store *store, struct esp_buf *out);
+enum { ESP_TABLE_NAME_BYTES_MIN = 3, ESP_TABLE_NAME_BYTES_MAX = 255 };
+/* ERR_REFUSED with a sentence when DynamoDB would not take the name. */
+enum esp_status esp_table_name_check(const char *name, struct esp_error *err) ESP_MUST_CHECK;
 /* The table need not exist yet for DISCARDS stores; else ERR_NOT_FOUND. */
 enum esp_status esp_table_open(struct esp_store *store, const char *name,
                                const struct esp_schema *schema, struct esp_table **out,

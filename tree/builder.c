@@ -256,12 +256,14 @@ static enum esp_status intern_parent(struct esp_forest_builder *b, const struct 
 }
 
 static enum esp_status fail_twice(const struct esp_forest_builder *b, struct esp_str id,
-                                  uint64_t line, struct esp_error *err) {
+                                  uint64_t line, bool below, struct esp_error *err) {
     char where[280];
     say_where(b, line, where, sizeof where);
-    return esp_fail(err, ESP_ERR_DUPLICATE,
-                    "the id '%.*s' occurs a second time%s; ids must be unique", ESP_FMT(shown(id)),
-                    where);
+    return esp_fail(
+        err, ESP_ERR_DUPLICATE, "the id '%.*s' occurs a second time%s; ids must be unique%s",
+        ESP_FMT(shown(id)), where,
+        below && !b->several_parents ? ": only --layout graph takes a node with several parents"
+                                     : "");
 }
 
 /* A row of a node that is there.  Its payload, if any, must be the first row's. */
@@ -273,7 +275,7 @@ static enum esp_status add_further(struct esp_forest_builder *b, const struct pe
     struct esp_str known = {first->bytes + first->id_len, first->data_len};
     esp_node parent;
     if (!b->several_parents || row->parent_len == 0) {
-        return fail_twice(b, id, first->line, err);
+        return fail_twice(b, id, first->line, row->parent_len > 0, err);
     }
     if (data.len && !esp_str_eq(data, known)) {
         char where[280];

@@ -181,7 +181,11 @@ static enum esp_status describe(struct esp_store *store, const char *name, struc
                                 struct esp_table_info *out, bool *active, struct esp_error *err) {
     struct esp_call *call;
     json_t *root = NULL;
-    enum esp_status status = control_begin(store, &call, err);
+    bool is_arn = strncmp(name, "arn:", 4) == 0; /* which may stand for a name */
+    enum esp_status status = is_arn ? ESP_OK : esp_table_name_check(name, err);
+    if (status == ESP_OK) {
+        status = control_begin(store, &call, err);
+    }
     if (status != ESP_OK) {
         return status;
     }

@@ -149,6 +149,25 @@ static void wrong_credentials_are_exit_2_and_not_shown(void **state) {
     free(out);
 }
 
+/* A name that DynamoDB would not take is told before anything is asked. */
+static struct esp_fake_action count_requests(void *ctx, const struct esp_fake_request *r) {
+    (void)r;
+    ++*(int *)ctx;
+    return (struct esp_fake_action){.fault = ESP_FAKE_NONE};
+}
+
+static void a_short_table_name_is_not_asked_for(void **state) {
+    struct scene *s = *state;
+    char *out;
+    int requests = 0;
+    write_tree(s, "id,parent_id\na,\nb,a\n");
+    esp_fake_set_script(s->fake, count_requests, &requests);
+    assert_int_equal(import(s, "", "--table ab", &out), 2);
+    assert_non_null(strstr(out, "espalier: a table name has 3 to 255 characters, not 2"));
+    assert_int_equal(requests, 0);
+    free(out);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
 #define SCENE(test) cmocka_unit_test_setup_teardown(test, open_scene, close_scene)
@@ -157,6 +176,7 @@ int main(int argc, char **argv) {
         SCENE(throttled_out_is_exit_3),
         SCENE(ctrl_c_is_exit_3_with_its_counts),
         SCENE(wrong_credentials_are_exit_2_and_not_shown),
+        SCENE(a_short_table_name_is_not_asked_for),
     };
     if (argc != 2) {
         fprintf(stderr, "usage: endpoint_exit_test ESPALIER\n");

@@ -368,7 +368,7 @@ static void writes_that_cannot_be(void **state) {
     args.id = esp_str_from(long_id);
     refused(&f, ESP_OP_INSERT, &args, ESP_ERR_LIMIT, "2049");
     args.id = (struct esp_str){"", 0};
-    refused(&f, ESP_OP_INSERT, &args, ESP_ERR_REFUSED, "ID");
+    refused(&f, ESP_OP_INSERT, &args, ESP_ERR_REFUSED, "the id is empty");
     args.id = ESP_STR("new");
     args.data = (struct esp_data){depth, sizeof depth - 1, 7};
     refused(&f, ESP_OP_INSERT, &args, ESP_ERR_USAGE, "'Depth' belongs to the layout path");

@@ -65,7 +65,7 @@ static void bench_connect(struct bench *b) {
     assert_ok(esp_store_open(esp_fake_url(b->fake), &b->config, &b->clock, &esp_alloc_libc,
                              &b->store, &b->err),
               &b->err);
-    assert_ok(esp_table_open(b->store, "t", &b->schema, &b->table, &b->err), &b->err);
+    assert_ok(esp_table_open(b->store, "tree", &b->schema, &b->table, &b->err), &b->err);
     assert_ok(esp_session_open(b->table, &b->session, &b->err), &b->err);
     b->session->on_refused = on_refused;
     b->session->on_refused_ctx = b;
@@ -83,7 +83,7 @@ static void bench_open(struct bench *b, esp_fake_script_fn *script, void *ctx) {
                             .index = {{.name = ESP_STR("by-parent"), .pk = FIELD_PARENT, .sk = -1}},
                             .index_count = 1};
     b->fake = esp_fake_start(NULL, NULL);
-    esp_fake_add_table(b->fake, "t", "ID", NULL, "Parent");
+    esp_fake_add_table(b->fake, "tree", "ID", NULL, "Parent");
     bench_connect(b);
     esp_fake_set_script(b->fake, script, ctx);
 }
@@ -120,7 +120,7 @@ static struct esp_item make_item(struct esp_arena *arena, unsigned id, unsigned 
 static long stored_number(struct bench *b, unsigned id) {
     char key[32];
     snprintf(key, sizeof key, "n%u", id);
-    char *text = esp_fake_item(b->fake, "t", key);
+    char *text = esp_fake_item(b->fake, "tree", key);
     const char *at = text ? strstr(text, "\"num\":{\"N\":\"") : NULL;
     long number = at ? strtol(at + 12, NULL, 10) : -1;
     free(text);
@@ -418,7 +418,7 @@ static void single_scenario(unsigned seed) {
                                 .condition_count = 1};
         assert_ok(run_one(&b, &del), &b.err);
     }
-    assert_int_equal(esp_fake_item_count(b.fake, "t"), 0);
+    assert_int_equal(esp_fake_item_count(b.fake, "tree"), 0);
     bench_close(&b);
     esp_arena_fini(&arena);
 }
@@ -595,7 +595,8 @@ static void test_nobody_there(void **state) {
     esp_arena_init(&arena, &esp_alloc_libc, 1 << 20);
     assert_ok(esp_store_open("http://127.0.0.1:1", NULL, &clock, &esp_alloc_libc, &store, &err),
               &err);
-    assert_status(ESP_ERR_UNAVAILABLE, store->ops->describe_table(store, "t", &arena, &info, &err));
+    assert_status(ESP_ERR_UNAVAILABLE,
+                  store->ops->describe_table(store, "tree", &arena, &info, &err));
     assert_true(jumping.slept_ns < 2 * SECOND_NS);
     esp_store_close(store);
     esp_arena_fini(&arena);
@@ -627,7 +628,7 @@ static enum esp_status work(struct bench *b, struct esp_arena *arena,
     enum esp_status status =
         esp_store_open(esp_fake_url(b->fake), &b->config, &b->clock, alloc, &store, &b->err);
     if (status == ESP_OK) {
-        status = esp_table_open(store, "t", &b->schema, &table, &b->err);
+        status = esp_table_open(store, "tree", &b->schema, &table, &b->err);
     }
     if (status == ESP_OK) {
         status = esp_session_open(table, &session, &b->err);
@@ -703,13 +704,13 @@ static void test_table_lifecycle_through_faults(void **state) {
     esp_rng_init(&chaos.rng, 1, 1);
     bench_open(&b, chaotic, &chaos);
     for (int i = 0; i < 20; i++) {
-        assert_ok(b.store->ops->create_table(b.store, "u", &b.schema, NULL, &b.err), &b.err);
+        assert_ok(b.store->ops->create_table(b.store, "usual", &b.schema, NULL, &b.err), &b.err);
         assert_status(ESP_ERR_EXISTS,
-                      b.store->ops->create_table(b.store, "t", &b.schema, NULL, NULL));
+                      b.store->ops->create_table(b.store, "tree", &b.schema, NULL, NULL));
         names = 0;
         assert_ok(b.store->ops->list_tables(b.store, count_name, &names, &b.err), &b.err);
         assert_int_equal(names, 2);
-        assert_ok(b.store->ops->drop_table(b.store, "u", &b.err), &b.err);
+        assert_ok(b.store->ops->drop_table(b.store, "usual", &b.err), &b.err);
         assert_status(ESP_ERR_NOT_FOUND, b.store->ops->drop_table(b.store, "none", NULL));
     }
     bench_close(&b);
@@ -740,17 +741,17 @@ static void test_new_table_is_waited_for(void **state) {
     struct lag lag = {.unseen = 4}, never = {.unseen = UINT32_MAX};
     esp_arena_init(&arena, &esp_alloc_libc, 1 << 20);
     bench_open(&b, lagging, &lag);
-    assert_ok(b.store->ops->create_table(b.store, "u", &b.schema, NULL, &b.err), &b.err);
+    assert_ok(b.store->ops->create_table(b.store, "usual", &b.schema, NULL, &b.err), &b.err);
     assert_int_equal(lag.unseen, 0);
     assert_int_equal(b.err.status, ESP_OK);
-    assert_ok(b.store->ops->drop_table(b.store, "u", &b.err), &b.err);
+    assert_ok(b.store->ops->drop_table(b.store, "usual", &b.err), &b.err);
 
     esp_fake_set_script(b.fake, lagging, &never);
     assert_status(ESP_ERR_NOT_FOUND,
-                  b.store->ops->create_table(b.store, "u", &b.schema, NULL, &b.err));
+                  b.store->ops->create_table(b.store, "usual", &b.schema, NULL, &b.err));
     uint64_t before = esp_fake_requests(b.fake); /* of a table not just made it is final */
     assert_status(ESP_ERR_NOT_FOUND,
-                  b.store->ops->describe_table(b.store, "u", &arena, &info, &b.err));
+                  b.store->ops->describe_table(b.store, "usual", &arena, &info, &b.err));
     assert_int_equal(esp_fake_requests(b.fake), before + 1);
     bench_close(&b);
     esp_arena_fini(&arena);

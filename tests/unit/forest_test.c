@@ -82,7 +82,8 @@ static void wrong_trees_are_named(void **state) {
                    "the parent 'z' of 'b' is not in the input; 2 more rows name a missing parent");
     static const struct row twice[] = {{"a", ""}, {"b", "a"}, {"a", "b"}};
     expect_failure(twice, 3, ESP_ERR_DUPLICATE, 4,
-                   "the id 'a' occurs a second time: it is on line 2 already; ids must be unique");
+                   "the id 'a' occurs a second time: it is on line 2 already; ids must be unique: "
+                   "only --layout graph takes a node with several parents");
     static const struct row self[] = {{"a", ""}, {"b", "b"}};
     expect_failure(self, 2, ESP_ERR_CYCLE, 3, "'b' is its own parent");
     static const struct row cycle[] = {{"r", ""},  {"t", "c"}, {"c", "b"},

@@ -74,7 +74,8 @@ static void wrong_rows_are_named(void **state) {
          false,
          ESP_ERR_DUPLICATE,
          5,
-         "'c' occurs a second time: it is on line 4 already; ids must be unique"},
+         "'c' occurs a second time: it is on line 4 already; ids must be unique: only --layout "
+         "graph takes a node with several parents"},
         {{{"a", "", ""}, {"b", "", ""}, {"c", "a", "\"n\":{\"N\":\"1\"}"}, {"c", "b", "x"}},
          4,
          true,

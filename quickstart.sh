@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a fresh clone to a comparison of four layouts, on this machine, without any account.
+# From a fresh clone to a comparison of all layouts, on this machine, without any account.
 set -euo pipefail
 cd "$(dirname "$0")"
 

@@ -121,6 +121,7 @@ static enum esp_status pass_picks(const struct picks *picks, esp_node_fn *fn, vo
 struct sources {
     struct picks picks;
     struct pick like;        /* what is known of all of them */
+    struct esp_str but;      /* the key of one that is not meant; ptr == NULL: all are */
     struct esp_str type, to; /* nodes come with their edges, of that type to that id; to.ptr ==
                                 NULL: without them */
 };
@@ -157,6 +158,9 @@ static enum esp_status pick_source(void *ctx, const struct esp_item *item) {
     struct sources *s = ctx;
     struct pick pick = s->like;
     int64_t rank = esp_edge_rank(esp_item_text(item, GRAPH_GSI0));
+    if (s->but.ptr && esp_str_eq(esp_item_text(item, GRAPH_SOURCE), s->but)) {
+        return ESP_OK;
+    }
     pick.key = esp_arena_dup(s->picks.access->scratch, esp_item_text(item, GRAPH_SOURCE));
     pick.order = rank < 0 ? 0 : rank;
     if (pick.key.ptr && s->to.ptr) {
@@ -271,6 +275,18 @@ enum esp_status graph_op_children(struct esp_access *a, const struct esp_args *a
     return status == ESP_OK && none ? none_or_missing(a, &args->at) : status;
 }
 
+/* The other children of its only parent. */
+static enum esp_status pass_siblings(struct esp_access *a, struct esp_str key,
+                                     const struct graph_place *place, esp_node_fn *fn, void *ctx) {
+    struct sources row = {.picks = {.access = a}, .like = {.depth = place->depth}, .but = key};
+    struct esp_str all = {NULL, 0};
+    bool none;
+    if (!graph_id(a->layout, place->parent[0], &row.like.parent)) {
+        row.like.parent = all;
+    }
+    return query_sources(&row, graph_tree_type(a->layout), place->parent[0], all, fn, ctx, &none);
+}
+
 enum esp_status graph_op_siblings(struct esp_access *a, const struct esp_args *args,
                                   esp_node_fn *fn, void *ctx) {
     struct picks picks = {.access = a};
@@ -282,6 +298,9 @@ enum esp_status graph_op_siblings(struct esp_access *a, const struct esp_args *a
     esp_idmap_init(&seen, a->scratch);
     if (status == ESP_OK) {
         status = key_of(a, args->at.id, &key);
+    }
+    if (status == ESP_OK && place.parent_count == 1) {
+        return pass_siblings(a, key, &place, fn, ctx);
     }
     if (status == ESP_OK) {
         status = esp_idmap_intern(&seen, key, &number);

@@ -542,6 +542,9 @@ enum esp_status esp_paging_operate(struct esp_access *a, enum esp_op op, esp_op_
     if (status == ESP_OK && !run.full) {
         status = end_loose(&run);
     }
+    if (status == ESP_OK && !run.full && run.has_key && run.group < run.from) {
+        status = changed(a); /* the plan has fewer queries than it had */
+    }
     paging->run = NULL;
     esp_arena_fini(&run.arena);
     if (run.full && (status == ESP_STOP || status == ESP_OK)) {

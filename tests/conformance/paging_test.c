@@ -104,7 +104,7 @@ static const struct {
     {"nested-set", ESP_OP_WINDOW},   {"nested-set", ESP_OP_LEVEL},
     {"nested-set", ESP_OP_TREE},     {"adjacency", ESP_OP_CHILDREN},
     {"adjacency", ESP_OP_SIBLINGS},  {"graph", ESP_OP_CHILDREN},
-    {"graph", ESP_OP_NEIGHBOURS},
+    {"graph", ESP_OP_NEIGHBOURS},    {"graph", ESP_OP_SIBLINGS},
 };
 
 /* Items read: those of the page, and a few to find where it is. */
@@ -264,6 +264,27 @@ static void a_moved_node_is_asked_for_anew(void **state) {
     esp_forest_free(forest);
 }
 
+/* A second parent, and the siblings are no longer what one query finds. */
+static void a_shared_node_is_asked_for_anew(void **state) {
+    (void)state;
+    struct esp_forest *forest = wide_forest();
+    struct esp_args args = {.at.id = ESP_STR("n000")};
+    struct esp_args link = {
+        .at.id = ESP_STR("n000"), .to.id = ESP_STR("s"), .type = ESP_STR("PARENT")};
+    struct fixture f;
+    char start[START_BYTES_MAX];
+    open_fixture(&f, "graph", forest);
+    assert_ok(page(&f, ESP_OP_SIBLINGS, &args, 2, ""), &f.t.err);
+    assert_string_equal(f.ids, " n002 n004");
+    snprintf(start, sizeof start, "%s", f.next);
+    esp_arena_reset(&f.t.scratch);
+    assert_ok(esp_operate(&f.t.access, ESP_OP_LINK, &link, NULL, NULL), &f.t.err);
+    assert_int_equal(page(&f, ESP_OP_SIBLINGS, &args, 2, start), ESP_ERR_REFUSED);
+    assert_non_null(strstr(f.t.err.message, "begin again"));
+    close_fixture(&f);
+    esp_forest_free(forest);
+}
+
 /* --- memory ----------------------------------------------------------------------- */
 
 static void without_memory_a_page_fails_and_nothing_else(void **state) {
@@ -300,6 +321,7 @@ int main(void) {
         cmocka_unit_test(damaged_starts_do_no_harm),
         cmocka_unit_test(nodes_come_and_go_between_pages),
         cmocka_unit_test(a_moved_node_is_asked_for_anew),
+        cmocka_unit_test(a_shared_node_is_asked_for_anew),
         cmocka_unit_test(without_memory_a_page_fails_and_nothing_else),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

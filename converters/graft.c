@@ -115,6 +115,20 @@ static enum esp_status emit(struct graft *g) {
     return status == ESP_ERR_NOMEM ? esp_fail_nomem(a->err) : status;
 }
 
+/* The new items follow from the parent as it was read first: it may not be another one by now. */
+static enum esp_status rely_on_parent(struct graft *g, const struct esp_item *emitted,
+                                      const struct esp_item *found) {
+    const struct esp_schema *schema = &g->access->layout->schema;
+    for (size_t i = 0; i < schema->attr_count; i++) {
+        const struct esp_value *a = &emitted->value[i], *b = &found->value[i];
+        if (a->type != ESP_TYPE_NONE && b->type != ESP_TYPE_NONE && !esp_value_equal(a, b)) {
+            return esp_fail(g->access->err, ESP_ERR_CONFLICT,
+                            "another writer changed the new parent while the edit was planned");
+        }
+    }
+    return esp_access_rely(g->access, found);
+}
+
 /* Items that are there already: those of the parent, which the plan relies on, or one too many. */
 static enum esp_status sort_out(struct graft *g, const struct esp_item_list *found) {
     const struct esp_layout *l = g->access->layout;
@@ -122,12 +136,12 @@ static enum esp_status sort_out(struct graft *g, const struct esp_item_list *fou
     for (uint32_t i = 0; status == ESP_OK && i < found->count; i++) {
         const struct esp_item *item = &found->item[i];
         struct esp_node_view view;
-        bool parents = false;
-        for (uint32_t k = 0; k < g->parent.count; k++) {
-            parents = parents || esp_item_same_key(&l->schema, item, &g->parent.item[k]);
+        uint32_t k = 0;
+        while (k < g->parent.count && !esp_item_same_key(&l->schema, item, &g->parent.item[k])) {
+            k++;
         }
-        if (parents) {
-            status = esp_access_rely(g->access, item);
+        if (k < g->parent.count) {
+            status = rely_on_parent(g, &g->parent.item[k], item);
         } else if (l->ops->view(l, item, &view)) {
             status = exists(g->access, view.id);
         }

@@ -459,7 +459,10 @@ static enum esp_status find_place(struct esp_access *a, const struct interval_ke
  * pushed up in the index would be read again behind the place reached. */
 struct push {
     struct esp_access *access;
-    struct interval_key moved; /* a subtree that leaves its numbers; tree.ptr NULL: none */
+    /* A subtree that leaves its numbers: its items by lft, and its top's key (tree.ptr NULL:
+     * there is none). */
+    const struct esp_item_list *subtree;
+    struct interval_key moved;
     struct esp_query q;
     struct esp_cursor cursor;
     bool more;
@@ -495,6 +498,27 @@ static enum esp_status push_read(void *ctx, const struct esp_item *item) {
     return ESP_OK;
 }
 
+/* The node's numbers are free when it moves; one that has come there since would stay. */
+static enum esp_status push_pass(const struct push *p, const struct esp_item *item) {
+    const struct esp_item_list *list = p->subtree;
+    int64_t lft = key_of(item).lft;
+    uint32_t lo = 0, hi = list->count;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (key_of(&list->item[mid]).lft < lft) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    if (lo < list->count && esp_item_same_key(list->schema, &list->item[lo], item)) {
+        return ESP_OK;
+    }
+    return esp_fail(p->access->err, ESP_ERR_CONFLICT,
+                    "another writer put the node '%.*s' below the one that moves",
+                    ESP_FMT(esp_item_text(item, ID)));
+}
+
 /* The next node to the right, or NULL at the end of the tree. */
 static enum esp_status push_peek(struct push *p, const struct esp_item **out) {
     *out = NULL;
@@ -513,6 +537,10 @@ static enum esp_status push_peek(struct push *p, const struct esp_item **out) {
         if (!leaves) {
             *out = p->right[p->next];
             break;
+        }
+        enum esp_status status = push_pass(p, p->right[p->next]);
+        if (status != ESP_OK) {
+            return status;
         }
         p->next++;
     }
@@ -611,7 +639,7 @@ static enum esp_status push_on(struct push *p, int64_t last, int64_t step) {
 
 /* Plan room from the rgt of a node on, whose numbers up to `last` are taken. */
 static enum esp_status push_plan(struct push *p, struct esp_access *a,
-                                 const struct renumbered *parent, const struct interval_key *moved,
+                                 const struct renumbered *parent, const struct esp_item_list *moved,
                                  int64_t last, int64_t step) {
     *p = (struct push){.access = a, .above = *parent, .more = true};
     p->q = (struct esp_query){.index = BY_TREE,
@@ -619,8 +647,9 @@ static enum esp_status push_plan(struct push *p, struct esp_access *a,
                               .op = ESP_GT,
                               .lo = esp_n(parent->key.rgt),
                               .limit = gap_of(a->layout) > 1 ? FIRST_PAGE_ITEMS : 0};
-    if (moved && esp_str_eq(moved->tree, parent->key.tree)) {
-        p->moved = *moved;
+    if (moved && esp_str_eq(key_of(moved->item).tree, parent->key.tree)) {
+        p->subtree = moved;
+        p->moved = key_of(moved->item);
     }
     return push_on(p, last, step);
 }
@@ -628,7 +657,7 @@ static enum esp_status push_plan(struct push *p, struct esp_access *a,
 /* Find `need` numbers at the end of a parent's interval, or plan to push for them.  `parent` may be
  * NULL: they are those of a new tree. */
 static enum esp_status make_room(struct esp_access *a, const struct renumbered *parent,
-                                 const struct interval_key *moved, int64_t need,
+                                 const struct esp_item_list *moved, int64_t need,
                                  struct place *place, struct push *push) {
     int64_t gap = gap_of(a->layout), most = INT64_MAX / need;
     if (!parent) {
@@ -932,8 +961,8 @@ static enum esp_status op_move(struct esp_access *a, const struct esp_args *args
     status = push ? read_subtree(a, args->at.id, &two.at, &tree) : esp_fail_nomem(a->err);
     if (status == ESP_OK) {
         struct renumbered top = {args->to.id, two.to_item, two.to, two.to.lft, two.to.rgt};
-        status = make_room(a, to_root ? NULL : &top, &two.at, 2 * (int64_t)tree.item.count, &place,
-                           push);
+        status = make_room(a, to_root ? NULL : &top, &tree.item, 2 * (int64_t)tree.item.count,
+                           &place, push);
     }
     if (status == ESP_OK && two.to_item && !place.pushed) {
         status = esp_access_rely(a, two.to_item);

@@ -91,6 +91,29 @@ static enum esp_status check_no_journal(struct edit *e) {
 
 /* --- the plan ----------------------------------------------------------------------------- */
 
+/* Does the edit put payloads somewhere else that it has read?  What an insert puts is new; an
+ * update that puts is one that renames. */
+static bool copies_payloads(const struct edit *e) {
+    bool puts = false;
+    for (uint32_t i = 0; !puts && i < e->images.count; i++) {
+        puts = !e->images.image[i].has_before;
+    }
+    return puts && (e->op == ESP_OP_MOVE || e->op == ESP_OP_PROMOTE || e->op == ESP_OP_UPDATE);
+}
+
+static enum esp_status verify(struct edit *e) {
+    return esp_reads_verify(&e->reads, &e->images, e->a->session, copies_payloads(e), e->a->err);
+}
+
+/* Is the plan of one state of the table?  One that finds nothing to do is not looked at later. */
+static enum esp_status check_plan(struct edit *e) {
+    if (e->a->err) {
+        esp_error_clear(e->a->err);
+    }
+    enum esp_status status = esp_reads_agree(&e->reads, &e->images, copies_payloads(e), e->a->err);
+    return status == ESP_OK && e->images.count == 0 ? verify(e) : status;
+}
+
 static enum esp_status plan_once(struct edit *e) {
     struct esp_access *a = e->a;
     struct esp_write_plan plan;
@@ -108,7 +131,10 @@ static enum esp_status plan_once(struct edit *e) {
     a->session->watch = NULL;
     a->consistent = consistent;
     e->own_reads = read_units(e) - before;
-    return status == ESP_OK ? esp_images_plan(&e->images, a, &plan) : status;
+    if (status == ESP_OK) {
+        status = esp_images_plan(&e->images, a, &plan);
+    }
+    return status == ESP_OK || esp_reads_are_mixed(&e->reads) ? check_plan(e) : status;
 }
 
 /* As long as nothing is written, a plan that was overtaken is made anew. */
@@ -172,15 +198,6 @@ static struct states count_states(const struct esp_images *images) {
         s.unknown += images->image[i].state == ESP_IMAGE_UNKNOWN;
     }
     return s;
-}
-
-/* Does the edit put payloads somewhere else that it has read?  What an insert puts is new. */
-static bool copies_payloads(const struct edit *e) {
-    return e->result->puts > 0 && (e->op == ESP_OP_MOVE || e->op == ESP_OP_PROMOTE);
-}
-
-static enum esp_status verify(struct edit *e) {
-    return esp_reads_verify(&e->reads, &e->images, e->a->session, copies_payloads(e), e->a->err);
 }
 
 /* A transaction cannot be taken back, so what it follows from is looked at before. */

@@ -179,6 +179,13 @@ static enum esp_status read_before(struct esp_images *images, struct esp_access 
     return status == ESP_ERR_NOMEM ? esp_fail_nomem(a->err) : status;
 }
 
+/* Does the write go by a payload that the operation knew?  A put carries on what it knew; a delete
+ * may be of something it has put elsewhere, but `old` without a payload may be a key alone. */
+static bool knows_payload(const struct esp_write *write) {
+    return write->old &&
+           (write->kind == ESP_PUT || (write->kind == ESP_DELETE && write->old->data.len > 0));
+}
+
 /* Has what the operation went by changed since it was read?  An index may have told less than
  * all attributes. */
 static bool is_stale(const struct esp_schema *schema, const struct esp_write *write,
@@ -188,7 +195,7 @@ static bool is_stale(const struct esp_schema *schema, const struct esp_write *wr
         const struct esp_value *old = &write->old->value[i];
         stale = old->type != ESP_TYPE_NONE && !esp_value_equal(old, &image->before.value[i]);
     }
-    return stale;
+    return stale || (knows_payload(write) && !esp_data_equal(write->old->data, image->before.data));
 }
 
 static enum esp_status conflict(struct esp_images *images, struct esp_access *a,

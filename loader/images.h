@@ -91,8 +91,8 @@ enum esp_images_way { ESP_IMAGES_FORWARD, ESP_IMAGES_BACK };
 struct esp_images_run {
     enum esp_images_way way; /* BACK: from after to before, stages in reverse order */
     /* Look first: what is as it shall be is fine, and what is neither as before nor as after (in
-     * the attributes that the image changes; a whole item: in its structural ones) is told to
-     * `strange` and left alone.  For repairs, where nobody knows how far somebody came.
+     * the attributes that the image changes; a whole item: in its structural ones, and what is to
+     * be deleted in its payload too) is told to `strange` and left alone.  For repairs, where nobody knows how far somebody came.
      * Not set: such an item is ERR_CONFLICT. */
     bool idempotent;
     bool look_only;   /* with idempotent: write nothing, `written` counts what would be */

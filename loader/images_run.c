@@ -95,7 +95,10 @@ static enum esp_status compare(struct runner *r, uint32_t i, enum likeness *out)
     } else if (from && to) {
         return compare_update(r, from, to, now, out);
     } else if (same_structure(r->images->schema, now, from ? from : to)) {
-        *out = from ? AS_FROM : AS_TO;
+        /* What a repair deletes may have been put elsewhere with the payload of its image: what
+         * somebody has written since would be lost. */
+        bool newer = from && r->run->idempotent && !esp_data_equal(from->data, now->data);
+        *out = newer ? OTHERWISE : from ? AS_FROM : AS_TO;
     }
     return ESP_OK;
 }

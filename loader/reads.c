@@ -2,9 +2,9 @@
 
 #include "stores/keys.h"
 
-enum { READ_KEYS = 4096 }; /* of items, at once */
+enum { READ_KEYS = 4096, READ_RANGES = 512 }; /* of items, at once */
 
-/* An item as it was read: its key, and digests of the structural attributes that the answer had
+/* An item as it was read: its key, and digests of the structural attributes that the answers had
  * and of the payload. */
 struct esp_read_item {
     struct esp_value pk, sk;
@@ -12,7 +12,7 @@ struct esp_read_item {
     uint32_t bytes;      /* of what the answer had */
     bool whole;          /* the payload too */
     bool again;          /* verify: it was found */
-    uint64_t structure, payload;
+    uint64_t attr[ESP_ATTR_MAX], payload;
 };
 
 /* A query, answered up to `last` (NONE: to its end) of its sort key. */
@@ -32,15 +32,21 @@ static bool copy_value(struct esp_arena *arena, struct esp_value *value) {
     return value->s.len == 0 || value->s.ptr;
 }
 
-static uint64_t structure_of(const struct esp_schema *schema, const struct esp_item *item,
-                             uint32_t attributes) {
+static uint64_t digest_of(const struct esp_schema *schema, const struct esp_item *item, size_t i) {
     struct esp_item part = {.data = {0}};
-    for (size_t i = 0; i < schema->attr_count; i++) {
-        if (attributes >> i & 1) {
-            part.value[i] = item->value[i];
-        }
-    }
+    part.value[i] = item->value[i];
     return esp_item_digest(schema, &part);
+}
+
+/* In those of `attributes` that were read? */
+static bool same_structure(const struct esp_schema *schema, const struct esp_read_item *kept,
+                           const struct esp_item *item, uint32_t attributes) {
+    bool same = true;
+    for (size_t i = 0; same && i < schema->attr_count; i++) {
+        same = !((attributes & kept->attributes) >> i & 1) ||
+               kept->attr[i] == digest_of(schema, item, i);
+    }
+    return same;
 }
 
 static uint64_t payload_of(const struct esp_schema *schema, const struct esp_item *item) {
@@ -58,13 +64,14 @@ static uint32_t attributes_of(const struct esp_schema *schema, const struct esp_
     return attributes;
 }
 
-static enum esp_status keep_item(void *ctx, int index, const struct esp_item *item) {
-    struct esp_reads *reads = ctx;
+/* The key's number; a new one has an item that is empty but for its key. */
+static enum esp_status find_room(struct esp_reads *reads, const struct esp_item *item,
+                                 uint32_t *number, bool *known) {
     const struct esp_schema *schema = reads->schema;
     struct esp_key key;
-    uint32_t number, known = reads->keys.count;
+    uint32_t count = reads->keys.count;
     esp_key_of_item(schema, item, &key);
-    if (esp_idmap_intern(&reads->keys, esp_key_str(&key), &number) != ESP_OK) {
+    if (esp_idmap_intern(&reads->keys, esp_key_str(&key), number) != ESP_OK) {
         return ESP_ERR_NOMEM;
     }
     struct esp_read_item *grown = esp_arena_grow(reads->arena, reads->item, &reads->item_cap,
@@ -73,27 +80,53 @@ static enum esp_status keep_item(void *ctx, int index, const struct esp_item *it
         return ESP_ERR_NOMEM;
     }
     reads->item = grown;
-    struct esp_read_item *kept = &grown[number];
-    bool whole = index == ESP_PRIMARY || schema->index[index].projection == ESP_PROJECT_ALL;
-    bool by_key = index == ESP_PRIMARY;
-    if (number < known && kept->whole && !by_key) { /* an index tells nothing new */
+    *known = *number < count;
+    if (*known) {
         return ESP_OK;
     }
-    if (number == known) {
-        *kept = (struct esp_read_item){.pk = item->value[schema->pk]};
-        kept->sk.type = ESP_TYPE_NONE;
-        if (schema->sk >= 0) {
-            kept->sk = item->value[schema->sk];
-        }
-        if (!copy_value(reads->arena, &kept->pk) || !copy_value(reads->arena, &kept->sk)) {
-            return ESP_ERR_NOMEM;
+    struct esp_read_item *kept = &grown[*number];
+    *kept = (struct esp_read_item){.pk = item->value[schema->pk]};
+    kept->sk.type = ESP_TYPE_NONE;
+    if (schema->sk >= 0) {
+        kept->sk = item->value[schema->sk];
+    }
+    bool copied = copy_value(reads->arena, &kept->pk) && copy_value(reads->arena, &kept->sk);
+    return copied ? ESP_OK : ESP_ERR_NOMEM;
+}
+
+/* Two answers that tell different things of one item: what was planned from them is of no one
+ * time.  A payload counts only for edits that put it elsewhere. */
+static enum esp_status keep_item(void *ctx, int index, const struct esp_item *item) {
+    struct esp_reads *reads = ctx;
+    const struct esp_schema *schema = reads->schema;
+    uint32_t number;
+    bool known;
+    enum esp_status status = find_room(reads, item, &number, &known);
+    if (status != ESP_OK) {
+        return status;
+    }
+    struct esp_read_item *kept = &reads->item[number];
+    bool whole = index == ESP_PRIMARY || schema->index[index].projection == ESP_PROJECT_ALL;
+    uint32_t attributes = attributes_of(schema, item, whole);
+    if (known && !same_structure(schema, kept, item, attributes)) {
+        reads->mixed = number;
+        return ESP_ERR_CONFLICT;
+    }
+    for (size_t i = 0; i < schema->attr_count; i++) {
+        if (attributes >> i & 1) {
+            kept->attr[i] = digest_of(schema, item, i);
         }
     }
-    kept->attributes = attributes_of(schema, item, whole);
-    kept->whole = whole;
+    kept->attributes |= attributes;
+    if (whole) {
+        uint64_t payload = payload_of(schema, item);
+        if (kept->whole && payload != kept->payload) {
+            reads->mixed_payload = number;
+        }
+        kept->payload = payload;
+        kept->whole = true;
+    }
     kept->bytes = esp_item_size(schema, item);
-    kept->structure = structure_of(schema, item, kept->attributes);
-    kept->payload = payload_of(schema, item);
     return ESP_OK;
 }
 
@@ -154,7 +187,8 @@ static enum esp_status keep_range(void *ctx, const struct esp_query *query, bool
 
 void esp_reads_init(struct esp_reads *reads, const struct esp_schema *schema,
                     struct esp_arena *arena) {
-    *reads = (struct esp_reads){.schema = schema, .arena = arena};
+    *reads = (struct esp_reads){
+        .schema = schema, .arena = arena, .mixed = ESP_IDMAP_NONE, .mixed_payload = ESP_IDMAP_NONE};
     reads->watch = (struct esp_watch){keep_item, keep_range, reads};
     esp_idmap_init(&reads->keys, arena);
 }
@@ -193,6 +227,12 @@ static struct esp_item key_of(const struct esp_schema *schema, const struct esp_
     return key;
 }
 
+static bool is_same(const struct esp_schema *schema, const struct esp_read_item *kept,
+                    const struct esp_item *item, bool payload) {
+    return same_structure(schema, kept, item, kept->attributes) &&
+           (!payload || !kept->whole || payload_of(schema, item) == kept->payload);
+}
+
 static enum esp_status compare_item(void *ctx, const struct esp_item *item) {
     struct verifier *v = ctx;
     const struct esp_schema *schema = v->reads->schema;
@@ -201,9 +241,7 @@ static enum esp_status compare_item(void *ctx, const struct esp_item *item) {
         return ESP_ERR_INTERNAL;
     }
     kept->again = true;
-    bool same = structure_of(schema, item, kept->attributes) == kept->structure &&
-                (!v->payload || !kept->whole || payload_of(schema, item) == kept->payload);
-    return same ? ESP_OK : conflict(v, item, "changed");
+    return is_same(schema, kept, item, v->payload) ? ESP_OK : conflict(v, item, "changed");
 }
 
 static enum esp_status verify_items(struct verifier *v) {
@@ -250,12 +288,32 @@ static enum esp_status look_for_new(void *ctx, const struct esp_item *item) {
                                                                     : conflict(v, item, "put");
 }
 
+/* Ranges that were read to their ends need not be told apart: they are asked for together. */
+static enum esp_status verify_closed(struct verifier *v) {
+    const struct esp_reads *reads = v->reads;
+    struct esp_query *q = esp_arena_calloc(&v->arena, READ_RANGES, sizeof *q);
+    static const struct esp_read_range to_its_end = {.open = false};
+    enum esp_status status = q ? ESP_OK : esp_fail_nomem(v->err);
+    v->range = &to_its_end;
+    for (uint32_t at = 0; status == ESP_OK && at < reads->range_count;) {
+        size_t n = 0;
+        for (; at < reads->range_count && n < READ_RANGES; at++) {
+            const struct esp_read_range *range = &reads->range[at];
+            if (!range->open && range->last.type == ESP_TYPE_NONE) {
+                q[n++] = range->query;
+            }
+        }
+        status = esp_session_query_many(v->session, q, n, look_for_new, v, v->err);
+    }
+    return status;
+}
+
 static enum esp_status verify_ranges(struct verifier *v) {
-    enum esp_status status = ESP_OK;
+    enum esp_status status = verify_closed(v);
     for (uint32_t i = 0; status == ESP_OK && i < v->reads->range_count; i++) {
         v->range = &v->reads->range[i];
-        if (v->range->open && v->range->last.type == ESP_TYPE_NONE) {
-            continue; /* without a sort key nobody knows what was read of it */
+        if (v->range->last.type == ESP_TYPE_NONE) {
+            continue; /* looked at, or without a sort key: nobody knows what was read of it */
         }
         status = esp_session_query(v->session, &v->range->query, look_for_new, v, v->err);
         status = status == ESP_STOP ? ESP_OK : status;
@@ -273,6 +331,38 @@ double esp_reads_key_units(const struct esp_reads *reads, const struct esp_image
     }
     return units;
 }
+
+/* --- one's own plan ----------------------------------------------------------------------- */
+
+static enum esp_status overtaken(const struct esp_reads *reads, uint32_t number,
+                                 struct esp_error *err) {
+    struct esp_item key = key_of(reads->schema, &reads->item[number]);
+    struct esp_str text = esp_item_key_text(reads->schema, &key, reads->arena);
+    return esp_fail(err, ESP_ERR_CONFLICT,
+                    "another writer changed the item %.*s while the edit was planned",
+                    ESP_FMT(text));
+}
+
+enum esp_status esp_reads_agree(const struct esp_reads *reads, const struct esp_images *images,
+                                bool payload, struct esp_error *err) {
+    if (esp_reads_are_mixed(reads)) {
+        return overtaken(reads, reads->mixed, err);
+    }
+    if (payload && reads->mixed_payload != ESP_IDMAP_NONE) {
+        return overtaken(reads, reads->mixed_payload, err);
+    }
+    for (uint32_t i = 0; i < images->count; i++) {
+        const struct esp_image *image = &images->image[i];
+        const struct esp_read_item *kept = find(reads, esp_image_item(image));
+        if (kept &&
+            (!image->has_before || !is_same(reads->schema, kept, &image->before, payload))) {
+            return overtaken(reads, (uint32_t)(kept - reads->item), err);
+        }
+    }
+    return ESP_OK;
+}
+
+/* --- later -------------------------------------------------------------------------------- */
 
 enum esp_status esp_reads_verify(const struct esp_reads *reads, const struct esp_images *images,
                                  struct esp_session *session, bool payload, struct esp_error *err) {

@@ -5,9 +5,10 @@
  * Later, does all of that still hold?  Knows items and queries, no tree.
  *
  * Items are read again by key, consistently; those that the edit writes are passed over, because
- * its writes are conditional.  Ranges are queried again, for items that were not there: a child
- * that somebody put below a node that is being moved.  An index may be behind, so a range says
- * "yes" too early at times; what it finds is true.
+ * its writes are conditional; that their images are of what was read is looked at by itself. Ranges
+ * are queried again, for items that were not there: a child that somebody put below a node that is
+ * being moved.  An index may be behind, so a range says "yes" too early at times; what it finds is
+ * true.
  */
 #include "loader/images.h"
 
@@ -19,12 +20,23 @@ struct esp_reads {
     uint32_t item_cap;
     struct esp_read_range *range;
     uint32_t range_count, range_cap;
+    /* An item of which two answers told different things; ESP_IDMAP_NONE: there is none. */
+    uint32_t mixed, mixed_payload;
     struct esp_watch watch;
 };
 /* From now on, until session->watch is put back, the session's reads are remembered: set it to
  * &reads->watch. */
 void esp_reads_init(struct esp_reads *reads, const struct esp_schema *schema,
                     struct esp_arena *arena);
+/* Did one operation read an item twice, and somebody changed its structure in between?  The call
+ * that read it then ended with ERR_CONFLICT, without a sentence. */
+static inline bool esp_reads_are_mixed(const struct esp_reads *reads) {
+    return reads->mixed != ESP_IDMAP_NONE;
+}
+/* Before anything is written: are the answers of one time, and are the images of what was read
+ * when the operation went by it?  Reads nothing.  `payload` as below.  ERR_CONFLICT. */
+enum esp_status esp_reads_agree(const struct esp_reads *reads, const struct esp_images *images,
+                                bool payload, struct esp_error *err) ESP_MUST_CHECK;
 /* ERR_CONFLICT names the key of what was changed, deleted or put since.  `payload`: changed
  * payloads count too, where whole items were read. */
 enum esp_status esp_reads_verify(const struct esp_reads *reads, const struct esp_images *images,

@@ -528,9 +528,29 @@ static void sort_writes(struct writing *g) {
     g->n = g->batched + g->alone + g->refused;
 }
 
+static bool is_refusal(enum esp_status status) {
+    return status == ESP_ERR_CONFLICT || esp_status_class(status) == ESP_CLASS_USER;
+}
+
+/* The first failure counts, but a refusal gives way to one after which nobody knows what was done:
+ * the caller takes what is left for not done otherwise. */
 static void note_failure(struct writing *g, const struct esp_request *r) {
+    if (is_refusal(g->status) && !is_refusal(r->status)) {
+        g->status = ESP_OK;
+        esp_error_clear(g->err);
+    }
     if (g->status == ESP_OK) {
         g->status = fail_with(r, g->err);
+    }
+}
+
+/* A whole window without an answer. */
+static void note_lost(struct writing *g, enum esp_status status, const struct esp_error *error) {
+    if (g->status == ESP_OK || is_refusal(g->status)) {
+        g->status = status;
+        if (g->err) {
+            *g->err = *error;
+        }
     }
 }
 
@@ -577,8 +597,10 @@ static enum esp_status write_wave(struct writing *g) {
         while (count < WINDOW_REQUESTS && at < end) {
             at = add_write(g, &g->window[count++], at);
         }
-        enum esp_status status = run(g->s, g->window, count, g->err);
+        struct esp_error lost = ESP_ERROR_INIT;
+        enum esp_status status = run(g->s, g->window, count, &lost);
         if (status != ESP_OK) { /* none of this window is known to be done */
+            note_lost(g, status, &lost);
             return status;
         }
         for (size_t i = 0; i < count; i++) {

@@ -331,8 +331,8 @@ enum esp_status esp_session_scan_many(struct esp_session *s, const struct esp_sc
 /* Do all n writes, in any order, overlapped: unconditional puts and deletes in batches,
  * updates and conditional writes one request each.  No key twice.  w[] is scratch.
  * The first refused one fails the call (ERR_CONDITION ...), the others are done all the
- * same; *left (if not NULL) is how many were not done, or are not known to be, and
- * w[0 .. *left) are those. */
+ * same; a failure after which nobody knows (no answer) counts before all refusals.  *left (if
+ * not NULL) is how many were not done, or are not known to be, and w[0 .. *left) are those. */
 enum esp_status esp_session_write(struct esp_session *s, struct esp_write *w, size_t n,
                                   size_t *left, struct esp_error *err) ESP_MUST_CHECK;
 /* All or nothing, at most 100; ERR_LIMIT above. */

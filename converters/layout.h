@@ -130,6 +130,12 @@ struct esp_mend {
     void *ctx;            /* of the two */
 };
 
+/* Where a node stands in a tree that is numbered. */
+struct esp_interval {
+    struct esp_str tree; /* id of its root */
+    int64_t lft, rgt, depth;
+};
+
 struct esp_layout_ops {
     const char *name;     /* "nested-set" */
     const char *family;   /* "path", "replica", "nested set", "adjacency" */
@@ -162,6 +168,10 @@ struct esp_layout_ops {
      * own item is gone.  Strings are borrowed from the item.  NULL: there are no copies. */
     bool (*copy)(const struct esp_layout *l, const struct esp_item *item,
                  struct esp_node_view *out);
+
+    /* For layouts that number their trees: the interval of the item's node, which tells the parent
+     * where the item does not.  False: the item has none.  NULL: there are no intervals. */
+    bool (*interval)(const struct esp_item *item, struct esp_interval *out);
 
     /* --- bulk conversion: pure, no I/O, safe in parallel over disjoint ranges --- */
 

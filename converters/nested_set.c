@@ -172,6 +172,12 @@ static bool view(const struct esp_layout *l, const struct esp_item *item,
     return out->id.ptr != NULL;
 }
 
+static bool interval(const struct esp_item *item, struct esp_interval *out) {
+    struct interval_key key = key_of(item);
+    *out = (struct esp_interval){key.tree, key.lft, key.rgt, key.depth};
+    return key.tree.ptr && key.lft < key.rgt && key.depth >= 0;
+}
+
 static bool is_below(const struct interval_key *node, const struct interval_key *ancestor) {
     return esp_str_eq(node->tree, ancestor->tree) && node->lft > ancestor->lft &&
            node->rgt < ancestor->rgt;
@@ -1271,6 +1277,7 @@ const struct esp_layout_ops esp_layout_nested_set = {
     .options = options,
     .parent_attr = PARENT,
     .view = view,
+    .interval = interval,
     .item_count = item_count,
     .validate = validate,
     .emit = emit,

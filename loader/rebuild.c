@@ -38,6 +38,8 @@ struct record {
     bool at_home : 1; /* an item about it has the id as partition key */
     bool needed : 1;  /* not present, but some node's parent */
     bool named : 1;   /* as some node's parent */
+    bool told : 1;    /* some item names a parent of it that exists, or says that it is a root */
+    bool is_tree : 1; /* other nodes' items name it as their tree */
     bool bare : 1;    /* its own item is gone, and made again */
 };
 
@@ -51,6 +53,12 @@ struct claim {
 /* An item about `node` is in another partition. */
 struct place {
     uint32_t partition, node; /* numbers; a partition's key has one too */
+};
+
+/* Where a node stands by its numbers. */
+struct span {
+    uint32_t node, tree;
+    int64_t lft, rgt, depth;
 };
 
 /* What one item says. */
@@ -79,9 +87,11 @@ struct job {
     struct record *record;
     struct claim *claim;
     struct place *place;
+    struct span *span;
     struct kept *kept;
     struct esp_idmap keys; /* of kept items; number = position */
     uint32_t record_cap, claim_count, claim_cap, place_count, place_cap, kept_count, kept_cap;
+    uint32_t span_count, span_cap;
     uint64_t unknown_items; /* that say nothing of a tree */
     struct esp_id_room room;
 };
@@ -222,6 +232,25 @@ static enum esp_status leave_item(struct job *j, const struct esp_item *item) {
     return j->out->left ? j->out->left(j->out->ctx, &finding) : ESP_OK;
 }
 
+/* The interval that the item has, if there are such. */
+static enum esp_status add_span(struct job *j, const struct esp_item *item, uint32_t node) {
+    struct esp_interval interval;
+    uint32_t tree;
+    if (!j->a->layout->ops->interval || !j->a->layout->ops->interval(item, &interval)) {
+        return ESP_OK;
+    }
+    enum esp_status status = number_of(j, interval.tree, &tree);
+    struct span *grown =
+        esp_arena_grow(&j->arena, j->span, &j->span_cap, j->span_count + 1, sizeof *grown);
+    if (status != ESP_OK || !grown) {
+        return out_of_memory(j);
+    }
+    j->span = grown;
+    grown[j->span_count++] = (struct span){node, tree, interval.lft, interval.rgt, interval.depth};
+    j->record[tree].is_tree = j->record[tree].is_tree || tree != node;
+    return ESP_OK;
+}
+
 static enum esp_status survey_item(void *ctx, const struct esp_item *item) {
     struct job *j = ctx;
     const struct esp_schema *schema = &j->a->layout->schema;
@@ -246,6 +275,9 @@ static enum esp_status survey_item(void *ctx, const struct esp_item *item) {
         record->silent = record->silent || trace.silent;
         record->below = record->below || trace.below;
         status = add_place(j, trace.node, esp_item_text(item, schema->pk));
+    }
+    if (status == ESP_OK) {
+        status = add_span(j, item, trace.node);
     }
     return status;
 }
@@ -316,6 +348,63 @@ static enum esp_status choose_parent(struct job *j, uint32_t node) {
     return status;
 }
 
+static int by_lft(const void *a, const void *b) {
+    const struct span *x = a, *y = b;
+    if (x->tree != y->tree) {
+        return x->tree < y->tree ? -1 : 1;
+    }
+    if (x->lft != y->lft) {
+        return x->lft < y->lft ? -1 : 1;
+    }
+    return x->rgt > y->rgt ? -1 : x->rgt < y->rgt;
+}
+
+/* A node whose parent its item does not tell, or not rightly: others name it as their tree, or the
+ * smallest interval around its own that is one level up is its parent's. */
+static enum esp_status ask_spans_of(struct job *j, const struct span *span, const uint32_t *open,
+                                    uint32_t open_count) {
+    struct claim claim = {span->node, ESP_IDMAP_NONE, ESP_RELATION_OWN, span->lft};
+    struct record *r = &j->record[span->node];
+    if (r->told) {
+        return ESP_OK;
+    }
+    if (r->is_tree && r->silent) {
+        return add_claim(j, &claim);
+    }
+    for (uint32_t i = open_count; i > 0; i--) {
+        const struct span *around = &j->span[open[i - 1]];
+        if (around->rgt > span->rgt && around->depth == span->depth - 1) {
+            claim.parent = around->node;
+            return add_claim(j, &claim);
+        }
+    }
+    return ESP_OK;
+}
+
+static enum esp_status ask_spans(struct job *j) {
+    uint32_t *open = esp_arena_calloc(&j->arena, (size_t)j->span_count + 1, sizeof *open);
+    uint32_t open_count = 0;
+    enum esp_status status = open ? ESP_OK : out_of_memory(j);
+    for (uint32_t i = 0; i < j->claim_count; i++) {
+        uint32_t parent = j->claim[i].parent;
+        struct record *r = &j->record[j->claim[i].node];
+        r->told = r->told || parent == ESP_IDMAP_NONE || j->record[parent].present;
+    }
+    if (j->span_count) {
+        qsort(j->span, j->span_count, sizeof *j->span, by_lft);
+    }
+    for (uint32_t i = 0; status == ESP_OK && i < j->span_count; i++) {
+        const struct span *span = &j->span[i];
+        open_count = i && span[-1].tree == span->tree ? open_count : 0;
+        while (open_count && j->span[open[open_count - 1]].rgt < span->lft) {
+            open_count--;
+        }
+        status = ask_spans_of(j, span, open, open_count);
+        open[open_count++] = i;
+    }
+    return status;
+}
+
 /* Where links are items of their own, they may be all that is left of a node.  Its own word on its
  * parent tells that it was there, or its parent's word and its child's.  A parent's word alone is
  * that of a dangling copy. */
@@ -335,7 +424,7 @@ static void find_bare(struct job *j) {
 }
 
 static enum esp_status choose_parents(struct job *j) {
-    enum esp_status status = ESP_OK;
+    enum esp_status status = ask_spans(j);
     if (j->claim_count) {
         qsort(j->claim, j->claim_count, sizeof *j->claim, by_node);
     }

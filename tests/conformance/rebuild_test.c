@@ -50,6 +50,18 @@ static const struct {
      "left lost-parent a",
      NULL,
      NULL},
+    /* Numbers tell a parent that parentId does not. */
+    {"nested-set", NULL, {{"d", NULL, UNSET, "parentId", NULL, 0}}, NULL, "d", "V"},
+    {"nested-set", NULL, {{"d", NULL, SET_TEXT, "parentId", "no", 0}}, NULL, "d", "V"},
+    {"nested-set", NULL, {{"III", NULL, SET_TEXT, "parentId", "no", 0}}, NULL, "III", "D"},
+    {"nested-set",
+     NULL,
+     {{"IV", NULL, DELETE, NULL, NULL, 0}},
+     "left missing-parent c",
+     NULL,
+     NULL},
+    {"nested-set", NULL, {{"C", NULL, SET_TEXT, "treeId", "D", 0}}, NULL, "C", ""},
+    {"nested-set", NULL, {{"C", NULL, SET_NUMBER, "depth", NULL, 1}}, NULL, "C", ""},
     /* What is left of a node brings it back, without its payload, and says so. */
     {"entity",
      NULL,

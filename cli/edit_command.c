@@ -354,7 +354,7 @@ static const struct esp_option own_options[] = {
     OWN(atomic, ESP_OPT_FLAG, "atomic", NULL,
         "in one transaction of at most 100 items, at twice the write units"),
     OWN(lock, ESP_OPT_OPTFLAG, "lock", "SECONDS",
-        "lock the trees concerned against other edits with --lock (60)"),
+        "lock against edits with --lock; those without may read it half done (60)"),
     OWN(journal, ESP_OPT_STRING, "journal", "FILE",
         "what was and shall be, for repair (a file in ~/.local/state/espalier)"),
     {.name = "limit",

@@ -221,9 +221,10 @@ static double expected_reads(const struct edit *e, double plan_units) {
     if (runs_in_trial(e)) {
         return e->own_reads;
     }
+    bool copies = copies_payloads(e);
     double units = plan_units + esp_reads_key_units(&e->reads, &e->images);
     units += e->reads.range_count ? e->own_reads : 0;
-    for (uint32_t i = 0; copies_payloads(e) && i < e->images.count; i++) {
+    for (uint32_t i = 0; copies && i < e->images.count; i++) {
         const struct esp_image *image = &e->images.image[i];
         if (!image->has_after) {
             units += esp_read_units(esp_item_size(e->images.schema, &image->before), true);
@@ -238,6 +239,16 @@ static bool take_back(struct edit *e) {
     return count_states(&e->images).unknown == 0 &&
            esp_images_run(&e->images, e->a->session, &run, NULL) == ESP_OK &&
            run.strange_count == 0;
+}
+
+/* While the writes were under way others could read them: a plan made then was of a table that is
+ * none any more.  Only what one's own plan has read tells of such a writer. */
+static struct esp_str what_remains(struct edit *e) {
+    enum esp_status status = esp_reads_verify(&e->reads, &e->images, e->a->session, false, NULL);
+    return status == ESP_OK
+               ? ESP_STR("; nothing of this edit remains")
+               : ESP_STR("; nothing of this edit remains, but others may have read it half done: "
+                         "`check` tells");
 }
 
 static struct esp_str what_is_left(struct edit *e, struct states s) {
@@ -265,7 +276,7 @@ static enum esp_status settle(struct edit *e, enum esp_status status, bool *over
     }
     if (status == ESP_ERR_CONFLICT && take_back(e)) {
         *over = true;
-        return add_to_error(e, status, ESP_STR("; nothing of this edit remains"));
+        return add_to_error(e, status, what_remains(e));
     }
     return add_to_error(e, status, what_is_left(e, count_states(&e->images)));
 }

@@ -44,6 +44,7 @@ static struct {
     struct suite_table *other; /* strikes before the request number `when`; NULL: nobody */
     const struct edit_case *other_case;
     size_t when;
+    bool at_write; /* before the first write instead */
     bool other_is_at_work, struck;
     bool wrote;         /* the edit has begun to write */
     size_t writes_left; /* then nobody answers any more */
@@ -64,7 +65,8 @@ static enum esp_status execute(struct esp_session *session, struct esp_request *
     for (size_t i = 0; status == ESP_OK && i < n; i++) {
         struct esp_request *r = &requests[i];
         bool write = r->kind == ESP_REQ_WRITE || r->kind == ESP_REQ_TRANSACT;
-        if (world.other && !world.other_is_at_work && !world.wrote && world.when-- == 0) {
+        if (world.other && !world.other_is_at_work && !world.wrote &&
+            (world.at_write ? write : world.when-- == 0)) {
             strike();
         }
         if (write && world.writes_left-- == 0) {
@@ -318,6 +320,31 @@ static void a_lost_answer_beside_a_refusal(void **state) {
     esp_forest_free(forest);
 }
 
+/* The new parent goes elsewhere when the plan is made. */
+static void who_may_have_read_it_half_done(void **state) {
+    (void)state;
+    static const struct edit_case away = {"move the new parent", ESP_OP_MOVE, "c", "a", ""};
+    struct esp_layout layout;
+    struct esp_error err = ESP_ERROR_INIT;
+    struct esp_forest *forest = drives_forest();
+    struct fixture f;
+    assert_ok(esp_layout_init(&layout, esp_layout_find("path"), NULL, &err), &err);
+    begin(&f, &layout, forest);
+    world.other = &f.other;
+    world.other_case = &away;
+    world.at_write = true;
+    assert_int_equal(edit(&f.one, find_case("move across")), ESP_ERR_CONFLICT);
+    calm();
+    assert_string_equal(f.one.err.message,
+                        "another writer changed the item ID=c; nothing of this edit remains, but "
+                        "others may have read it half done: `check` tells");
+    assert_true(table_digest(&f.one) == digest_after(&layout, forest, &away, NULL));
+    assert_int_equal(count_findings(&f.one), 0);
+    assert_int_not_equal(access(journal, F_OK), 0);
+    end(&f);
+    esp_forest_free(forest);
+}
+
 /* --- the last look ------------------------------------------------------------------------ */
 
 static void ranges_are_asked_for_together(void **state) {
@@ -351,6 +378,7 @@ int main(void) {
         cmocka_unit_test(while_one_plans),
         cmocka_unit_test(repair_deletes_no_newer_payload),
         cmocka_unit_test(a_lost_answer_beside_a_refusal),
+        cmocka_unit_test(who_may_have_read_it_half_done),
         cmocka_unit_test(ranges_are_asked_for_together),
     };
     esp_test_mkdir(folder);

@@ -8,6 +8,8 @@
 #include "converters/check.h"
 #include "converters/validate.h"
 
+#include <stdio.h>
+
 /* --- settings --------------------------------------------------------------------- */
 
 static enum esp_status check_hierarchy(const struct esp_layout *l, struct esp_error *err) {
@@ -19,13 +21,15 @@ static enum esp_status check_hierarchy(const struct esp_layout *l, struct esp_er
                         ESP_PK_BYTES_MAX);
     }
     if (esp_item_reserved(&l->schema, &item)) {
-        return esp_fail(err, ESP_ERR_USAGE, "hierarchy=%s: names that begin with '%s' are reserved",
+        return esp_fail(err, ESP_ERR_USAGE,
+                        "--set hierarchy=%s: names that begin with '%s' are reserved",
                         l->settings.hierarchy, ESP_RESERVED_PREFIX);
     }
     return l->settings.segment && memmem(name.ptr, name.len, sep.ptr, sep.len)
-               ? esp_fail(err, ESP_ERR_USAGE,
-                          "hierarchy=%s: with segment=N it must not contain the separator '%.*s'",
-                          l->settings.hierarchy, ESP_FMT(sep))
+               ? esp_fail(
+                     err, ESP_ERR_USAGE,
+                     "--set hierarchy=%s: with segment=N it must not contain the separator '%.*s'",
+                     l->settings.hierarchy, ESP_FMT(sep))
                : ESP_OK;
 }
 
@@ -43,8 +47,9 @@ static enum esp_status configure(struct esp_layout *l, struct esp_error *err) {
         l->schema.index_count = 0;
     }
     if (status == ESP_OK && set->segment > SEGMENT_MAX) {
-        status = esp_fail(err, ESP_ERR_USAGE, "segment=%llu: a sort key holds at most %d levels",
-                          (unsigned long long)set->segment, SEGMENT_MAX);
+        status =
+            esp_fail(err, ESP_ERR_USAGE, "--set segment=%llu: a sort key holds at most %d levels",
+                     (unsigned long long)set->segment, SEGMENT_MAX);
     }
     if (status == ESP_OK && set->segment && set->by) {
         status = esp_fail(err, ESP_ERR_USAGE,
@@ -284,9 +289,24 @@ static esp_node note_name(const struct esp_layout *l, const struct esp_forest *f
     return ESP_NODE_NONE;
 }
 
+/* The bytes that occur in some name; false: no memory. */
+static bool note_bytes(const struct esp_layout *l, const struct esp_forest *f,
+                       struct esp_arena *arena, bool has[256]) {
+    for (esp_node v = 0; v < f->count; v++) {
+        struct esp_str name;
+        if (esp_path_key_name(l, esp_forest_data(f, v), arena, &name) != ESP_OK) {
+            return false;
+        }
+        for (size_t i = 0; i < name.len; i++) {
+            has[(unsigned char)name.ptr[i]] = true;
+        }
+    }
+    return true;
+}
+
 static enum esp_status name_error(const struct esp_layout *l, const struct esp_forest *f,
                                   esp_node v, struct esp_str name, esp_node other,
-                                  struct esp_error *err) {
+                                  struct esp_arena *arena, struct esp_error *err) {
     struct esp_str id = esp_forest_id(f, v);
     if (name.len == 0) {
         return esp_validate_fail(
@@ -303,11 +323,20 @@ static enum esp_status name_error(const struct esp_layout *l, const struct esp_f
                                  ESP_FMT(first), esp_forest_line(f, other), ESP_FMT(id),
                                  ESP_FMT(name));
     }
+    bool has[256] = {false};
+    if (!note_bytes(l, f, arena, has)) {
+        return esp_fail_nomem(err);
+    }
+    const char *setting = esp_way_free_separator(has);
     return esp_validate_fail(
         f, v, err, ESP_ERR_INPUT,
-        "the name '%.*s' of '%.*s' contains the separator '%.*s': give another "
-        "one with --set separator=C, or keep it with --set escape=percent",
-        ESP_FMT(name), ESP_FMT(id), ESP_FMT(l->separator));
+        "the name '%.*s' of '%.*s' contains the separator '%.*s'; %s%s, or keep it with --set "
+        "escape=percent",
+        ESP_FMT(name), ESP_FMT(id), ESP_FMT(l->separator),
+        setting ? "no name contains the one of --set "
+                : "every usual one occurs in some name: find one that does not and give it with "
+                  "--set separator=C",
+        setting ? setting : "");
 }
 
 static enum esp_status validate_names(const struct esp_layout *l, const struct esp_forest *f,
@@ -329,7 +358,7 @@ static enum esp_status validate_names(const struct esp_layout *l, const struct e
                     (l->settings.escape || !memmem(name[v].ptr, name[v].len, sep.ptr, sep.len));
         esp_node other = fits ? note_name(l, f, &names, v) : ESP_NODE_NONE;
         if (!fits || other != ESP_NODE_NONE) {
-            return name_error(l, f, v, name[v], other, err);
+            return name_error(l, f, v, name[v], other, arena, err);
         }
     }
     return ESP_OK;
@@ -438,6 +467,16 @@ static bool names_itself(const struct esp_layout *l, const struct esp_item *item
     return part.ptr != NULL;
 }
 
+/* With the key: the id alone does not tell where the item is. */
+static enum esp_status report_place(struct esp_check *check, const struct esp_place *place,
+                                    uint32_t number, bool has_id, const char *what) {
+    char text[ESP_PK_BYTES_MAX + ESP_SK_BYTES_MAX + 256];
+    snprintf(text, sizeof text, "%s (pk '%.*s', sk '%.*s')", has_id ? what : "the item has no id",
+             ESP_FMT(place->pk), ESP_FMT(place->sk));
+    return esp_check_report(check, has_id ? "bad-path" : "missing-id", number, ESP_IDMAP_NONE,
+                            text);
+}
+
 /* What an item tells by itself. */
 static enum esp_status check_alone(struct key_check *c, const struct esp_item *item,
                                    const struct esp_place *place, uint32_t number, bool damaged) {
@@ -449,9 +488,9 @@ static enum esp_status check_alone(struct key_check *c, const struct esp_item *i
     enum esp_status status = ESP_OK;
     bool cut = esp_place_cut(l, place->pk, &top, &anchor);
     if (damaged) {
-        status = esp_check_report(check, "bad-path", number, ESP_IDMAP_NONE,
-                                  l->settings.by ? "sk does not end with the node's name"
-                                                 : "sk does not end with the node's id");
+        status = report_place(check, place, number, esp_item_text(item, PATH_KEY_ID).ptr,
+                              l->settings.by ? "sk does not end with the node's name"
+                                             : "sk does not end with the node's id");
     }
     if (status == ESP_OK && l->settings.by && esp_place_parts(l, place->sk) > 1 &&
         !esp_item_text(item, PATH_KEY_PARENT).len) {

@@ -15,9 +15,10 @@ static bool is_hex(char c) {
 enum esp_status esp_way_configure(struct esp_layout *l, struct esp_error *err) {
     char c = l->separator.len == 1 ? l->separator.ptr[0] : 0;
     return l->settings.escape && (c == '%' || is_hex(c))
-               ? esp_fail(err, ESP_ERR_USAGE,
-                          "separator=%c: escape=percent writes it itself; take another separator",
-                          c)
+               ? esp_fail(
+                     err, ESP_ERR_USAGE,
+                     "--set separator=%c: escape=percent writes it itself; take another separator",
+                     c)
                : ESP_OK;
 }
 
@@ -209,8 +210,7 @@ static bool contains(const struct esp_layout *l, struct esp_str id) {
     return memmem(id.ptr, id.len, l->separator.ptr, l->separator.len) != NULL;
 }
 
-/* A setting with a separator that occurs in no id, as a shell takes it; NULL: none. */
-static const char *free_separator(const struct esp_forest *f) {
+const char *esp_way_free_separator(const bool has[256]) {
     static const struct {
         const char *text, *shown;
     } candidates[] = {
@@ -219,7 +219,7 @@ static const char *free_separator(const struct esp_forest *f) {
         {"\x1f", "$'separator=\\x1f'"},
     };
     for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
-        if (!f->id_has[(unsigned char)candidates[i].text[0]]) {
+        if (!has[(unsigned char)candidates[i].text[0]]) {
             return candidates[i].shown;
         }
     }
@@ -258,7 +258,7 @@ static void add_offender(struct offenders *o, const struct esp_forest *f, esp_no
 
 static enum esp_status separator_error(const struct esp_layout *l, const struct esp_forest *f,
                                        const struct offenders *o, struct esp_error *err) {
-    const char *setting = free_separator(f);
+    const char *setting = esp_way_free_separator(f->id_has);
     char more[32] = "";
     if (o->count > ROWS_NAMED_MAX) {
         snprintf(more, sizeof more, " and %u more", o->count - ROWS_NAMED_MAX);

@@ -87,6 +87,9 @@ bool esp_way_push(const struct esp_layout *l, struct esp_way_stack *stack, uint3
 bool esp_way_above(const struct esp_layout *l, struct esp_way_stack *stack,
                    const struct esp_forest *f, esp_node v, bool name_root);
 
+/* A setting with a usual separator that is none of these bytes, as a shell takes it: for messages.
+ * NULL: none. */
+const char *esp_way_free_separator(const bool has[256]);
 /* ERR_INPUT when ids contain the separator and nothing is escaped: names the rows, and a separator
  * that no id contains.  O(nodes) at most. */
 enum esp_status esp_way_validate(const struct esp_layout *l, const struct esp_forest *f,

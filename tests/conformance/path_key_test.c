@@ -229,7 +229,8 @@ static void names_that_make_no_key_are_named(void **state) {
     validate_fails(by_name, forest_of(twice, 4), ESP_ERR_INPUT, 4,
                    "'a' (line 2) and 'c' are siblings with one name, 'x'");
     validate_fails(by_name, forest_of(separated, 2), ESP_ERR_INPUT, 2,
-                   "the name 'x/y' of 'a' contains the separator '/'");
+                   "the name 'x/y' of 'a' contains the separator '/'; no name contains the one of "
+                   "--set 'separator=#'");
     validate_fails(one, forest_of(roots, 2), ESP_ERR_INPUT, 2, "are siblings with one name, 'x'");
     struct esp_layout layout = layout_of(by_name);
     struct esp_forest *forest = forest_of(roots, 2); /* trees have partitions of their own */

@@ -130,6 +130,11 @@ struct esp_mend {
     void *ctx;            /* of the two */
 };
 
+/* For an id that an item has in another form. */
+struct esp_id_room {
+    char text[ESP_ID_BYTES_MAX];
+};
+
 /* Where a node stands in a tree that is numbered. */
 struct esp_interval {
     struct esp_str tree; /* id of its root */
@@ -172,6 +177,12 @@ struct esp_layout_ops {
     /* For layouts that number their trees: the interval of the item's node, which tells the parent
      * where the item does not.  False: the item has none.  NULL: there are no intervals. */
     bool (*interval)(const struct esp_item *item, struct esp_interval *out);
+
+    /* What an item tells of its node's parent: id and parent_id of *out (len 0: a root), which are
+     * borrowed from the item and the two rooms.  Asked where that node's own item tells nothing.
+     * False: this item does not tell.  NULL: no item does. */
+    bool (*hint)(const struct esp_layout *l, const struct esp_item *item,
+                 struct esp_id_room room[2], struct esp_node_view *out);
 
     /* --- bulk conversion: pure, no I/O, safe in parallel over disjoint ranges --- */
 
@@ -255,10 +266,6 @@ enum esp_status esp_layout_init(struct esp_layout *layout, const struct esp_layo
 
 /* --- what callers use --- */
 
-/* For an id that an item has in another form. */
-struct esp_id_room {
-    char text[ESP_ID_BYTES_MAX];
-};
 /* ops->view with the ids as they are.  Strings are borrowed from the item and the room. */
 bool esp_layout_view(const struct esp_layout *layout, const struct esp_item *item,
                      struct esp_id_room *room, struct esp_node_view *out);

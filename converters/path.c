@@ -241,6 +241,29 @@ static bool view(const struct esp_layout *l, const struct esp_item *item,
     return out->id.ptr != NULL;
 }
 
+/* A path names the ancestors, so it tells whose child the parent is. */
+static bool hint(const struct esp_layout *l, const struct esp_item *item,
+                 struct esp_id_room room[2], struct esp_node_view *out) {
+    struct esp_str root = esp_item_text(item, ROOT), path = esp_item_text(item, PATH);
+    struct esp_str way = is_whole(l) ? above_of(l, path) : path;
+    *out = (struct esp_node_view){.id = root, .parent_id = {"", 0}, .depth = -1};
+    struct esp_str id = esp_item_text(item, ID);
+    if (!root.ptr || !is_framed(l, path) ||
+        (is_whole(l) && !esp_str_eq(esp_way_id(l, last_part(l, path), &room[0]), id))) {
+        return false;
+    }
+    struct esp_str parent = last_part(l, way), above = last_part(l, above_of(l, way));
+    if (parent.len) {
+        out->id = esp_way_id(l, parent, &room[0]);
+    }
+    if (above.len) {
+        out->parent_id = esp_way_id(l, above, &room[1]);
+    } else if (parent.len && !is_whole(l)) {
+        out->parent_id = root;
+    }
+    return !esp_str_eq(out->id, id);
+}
+
 static enum esp_status read_key(struct esp_access *a, const struct esp_item *item,
                                 struct path_key *key) {
     const struct esp_layout *l = a->layout;
@@ -1039,8 +1062,9 @@ static const struct esp_option tree_path_options[] = {
 
 /* Everything but names, and what tree-path does about roots. */
 #define SHARED                                                                                     \
-    .family = "path", .configure = configure, .view = view, .item_count = item_count,              \
-    .validate = validate, .emit = emit, .locate = locate, .resolve = resolve, .check = check
+    .family = "path", .configure = configure, .view = view, .hint = hint,                          \
+    .item_count = item_count, .validate = validate, .emit = emit, .locate = locate,                \
+    .resolve = resolve, .check = check
 
 #define SHARED_OPERATIONS                                                                          \
     [ESP_OP_NODE] = op_node, [ESP_OP_PARENT] = op_parent, [ESP_OP_CHILDREN] = op_children,         \

@@ -251,6 +251,19 @@ static enum esp_status add_span(struct job *j, const struct esp_item *item, uint
     return ESP_OK;
 }
 
+/* What the item says of its node's parent, if it does. */
+static enum esp_status add_hint(struct job *j, const struct esp_item *item) {
+    const struct esp_layout *l = j->a->layout;
+    struct esp_id_room room[2];
+    struct esp_node_view view;
+    struct claim claim;
+    if (!l->ops->hint || !l->ops->hint(l, item, room, &view)) {
+        return ESP_OK;
+    }
+    enum esp_status status = link_of(j, &view, ESP_RELATION_COPY, &claim);
+    return status == ESP_OK ? add_claim(j, &claim) : status;
+}
+
 static enum esp_status survey_item(void *ctx, const struct esp_item *item) {
     struct job *j = ctx;
     const struct esp_schema *schema = &j->a->layout->schema;
@@ -278,6 +291,9 @@ static enum esp_status survey_item(void *ctx, const struct esp_item *item) {
     }
     if (status == ESP_OK) {
         status = add_span(j, item, trace.node);
+    }
+    if (status == ESP_OK) {
+        status = add_hint(j, item);
     }
     return status;
 }

@@ -50,6 +50,11 @@ static const struct {
      "left lost-parent a",
      NULL,
      NULL},
+    /* Paths of the nodes below tell, too. */
+    {"path", NULL, {{"III", NULL, UNSET, "Root", NULL, 0}}, NULL, "III", "D"},
+    {"path", "depth=off", {{"III", NULL, UNSET, "Root", NULL, 0}}, NULL, "III", "D"},
+    {"path", NULL, {{"C", NULL, SET_NUMBER, "Depth", NULL, 1}}, NULL, "C", ""},
+    {"tree-path", NULL, {{"C", NULL, SET_TEXT, "treeId", "D", 0}}, NULL, "C", ""},
     /* Numbers tell a parent that parentId does not. */
     {"nested-set", NULL, {{"d", NULL, UNSET, "parentId", NULL, 0}}, NULL, "d", "V"},
     {"nested-set", NULL, {{"d", NULL, SET_TEXT, "parentId", "no", 0}}, NULL, "d", "V"},

@@ -1122,6 +1122,8 @@ struct link_check {
     struct esp_check check; /* first: the scan's ctx is the check */
     struct end *end;
     uint32_t count, cap;
+    bool met;             /* an item that is of a node ... */
+    struct esp_str other; /* ... and the partition of the first that is not; in check's arena */
 };
 
 static enum esp_status check_reference(struct esp_check *check, const struct esp_item *item,
@@ -1134,17 +1136,40 @@ static enum esp_status check_reference(struct esp_check *check, const struct esp
                                     "parentId or childId is not what the sort key says");
 }
 
+static enum esp_status note_other(struct link_check *c, const struct esp_item *item) {
+    struct esp_str pk = esp_item_text(item, PK);
+    if (c->other.ptr || !pk.len) {
+        return ESP_OK;
+    }
+    c->other = esp_arena_dup(&c->check.arena, pk);
+    return c->other.ptr ? ESP_OK : esp_fail_nomem(c->check.access->err);
+}
+
+/* Other things may be beside the tree, but not alone: then the keys are of other settings. */
+static enum esp_status check_others(struct link_check *c) {
+    const struct esp_finding finding = {
+        .name = "no-nodes",
+        .id = c->other,
+        .text = "no item of the table is of a node: it was made with another node prefix or "
+                "separator"};
+    return c->met || !c->other.ptr ? ESP_OK : c->check.fn(c->check.ctx, &finding);
+}
+
 static enum esp_status check_item(void *ctx, const struct esp_item *item) {
     struct link_check *c = ctx;
     struct esp_check *check = &c->check;
     struct esp_str id, other;
     uint32_t number, with = ESP_IDMAP_NONE;
     enum kind kind = kind_of(check->access->layout, item, &id, &other);
-    enum esp_status status = kind == OTHER ? ESP_OK : esp_check_number(check, id, &number);
+    if (kind == OTHER) {
+        return note_other(c, item);
+    }
+    c->met = true;
+    enum esp_status status = esp_check_number(check, id, &number);
     if (status == ESP_OK && other.ptr) {
         status = esp_check_number(check, other, &with);
     }
-    if (status != ESP_OK || kind == OTHER) {
+    if (status != ESP_OK) {
         return status;
     }
     if (kind == META) {
@@ -1229,6 +1254,9 @@ static enum esp_status check(struct esp_access *a, esp_finding_fn *fn, void *ctx
     struct link_check c = {.end = NULL};
     esp_check_init(&c.check, a, sizeof(struct esp_check_way), fn, ctx);
     enum esp_status status = esp_check_scan(&c.check, check_item);
+    if (status == ESP_OK) {
+        status = check_others(&c);
+    }
     if (status == ESP_OK) {
         status = check_links(&c);
     }

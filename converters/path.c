@@ -194,22 +194,30 @@ static struct esp_str last_part(const struct esp_layout *l, struct esp_str down)
     return (struct esp_str){down.ptr + start, end > start ? end - start : 0};
 }
 
-/* The parent an item names, escaped or not; len 0: it is a root.  A node whose path cannot be
- * read goes below its tree's root. */
+/* Is the last part of the way this node's own? */
+static bool names_itself(const struct esp_layout *l, const struct esp_item *item) {
+    return esp_way_is_part(l, last_part(l, esp_item_text(item, PATH)), esp_item_text(item, ID));
+}
+
+/* The parent an item names, escaped or not; len 0: it is a root.  ptr == NULL: the path cannot be
+ * read.  It may be one of another separator, so nothing is guessed from the rest of the item. */
 static struct esp_str item_parent(const struct esp_layout *l, const struct esp_item *item,
                                   bool *escaped) {
     struct esp_str root = esp_item_text(item, ROOT), path = esp_item_text(item, PATH);
-    struct esp_str none = {"", 0}, last = none;
-    bool framed = is_framed(l, path);
-    if (framed) {
-        last = last_part(l, is_whole(l) ? above_of(l, path) : path);
+    struct esp_str none = {"", 0}, unknown = {NULL, 0};
+    *escaped = false;
+    if (!is_whole(l) && !root.ptr && !path.ptr) {
+        return none;
     }
+    if (!is_framed(l, path) || (is_whole(l) && !names_itself(l, item))) {
+        return unknown;
+    }
+    struct esp_str last = last_part(l, is_whole(l) ? above_of(l, path) : path);
     *escaped = last.len > 0;
-    if (last.len) {
-        return last;
+    if (last.len || is_whole(l)) {
+        return last.len ? last : none;
     }
-    bool is_root = (framed && is_whole(l)) || esp_str_eq(root, esp_item_text(item, ID));
-    return is_root || !root.ptr ? none : root;
+    return esp_str_eq(root, esp_item_text(item, ID)) ? none : root;
 }
 
 /* Of the path that an item has; len 0: none. */
@@ -960,8 +968,7 @@ static void read_record(const struct esp_layout *l, const struct esp_item *item,
         record->down = hash_text(l, l->separator);
         return;
     }
-    record->damaged =
-        !root.ptr || !is_framed(l, path) || (whole && !esp_str_eq(last_part(l, path), part));
+    record->damaged = !root.ptr || !is_framed(l, path) || (whole && !names_itself(l, item));
     record->tree = esp_hash64(root.ptr, root.len, 0);
     record->down = whole ? hash_text(l, path) : hash_way(path, part);
     if (!record->damaged) {
@@ -993,9 +1000,11 @@ static enum esp_status check_item(void *ctx, const struct esp_item *item) {
     if (record.damaged) {
         status = esp_check_report(check, "bad-path", number, ESP_IDMAP_NONE,
                                   is_whole(l) ? "treeId or path is missing, or path does not end "
-                                                "with the node and a separator"
+                                                "with the node and a separator; on most nodes: the "
+                                                "table has another separator"
                                               : "Root or Path is missing, or Path is not framed by "
-                                                "separators");
+                                                "separators; on most nodes: the table has another "
+                                                "separator");
     }
     if (status == ESP_OK && has_depth(l) &&
         esp_item_number(item, DEPTH, -1) != path_depth(l, path)) {

@@ -418,6 +418,39 @@ static struct esp_str part_above(const struct esp_layout *l, const struct esp_pl
     return anchor;
 }
 
+/* Can the key be one of this layout's with these settings?  What another separator, hierarchy or
+ * segment has made looks like something else, often like a root. */
+static bool is_readable(const struct esp_layout *l, const struct esp_item *item,
+                        const struct esp_place *place) {
+    struct esp_str top, anchor, id = esp_item_text(item, PATH_KEY_ID);
+    uint64_t segment = l->settings.segment, parts = esp_place_parts(l, place->sk);
+    bool cut = esp_place_cut(l, place->pk, &top, &anchor);
+    bool is_root = parts == 1 && !cut;
+    if (l->settings.by ? is_root == (esp_item_text(item, PATH_KEY_PARENT).len > 0)
+                       : !esp_way_is_part(l, esp_place_last(l, place->sk), id)) {
+        return false;
+    }
+    if (is_root &&
+        !(l->settings.hierarchy ? esp_str_eq(place->pk, esp_str_from(l->settings.hierarchy))
+                                : esp_way_is_part(l, place->pk, id))) {
+        return false;
+    }
+    int64_t depth = esp_path_key_has_depth(l) ? esp_item_number(item, PATH_KEY_DEPTH, -1) : -1;
+    bool begins_elsewhere = cut && depth >= 0 && (uint64_t)depth + 1 >= parts &&
+                            ((uint64_t)depth + 1 - parts) % segment != 0;
+    return (segment == 0 || parts <= segment) && !begins_elsewhere;
+}
+
+/* The parent that the item names; len 0: none. */
+static struct esp_str parent_of(const struct esp_layout *l, const struct esp_item *item,
+                                const struct esp_place *place) {
+    if (l->settings.by) {
+        struct esp_str parent = esp_item_text(item, PATH_KEY_PARENT);
+        return parent.ptr ? parent : (struct esp_str){"", 0};
+    }
+    return part_above(l, place);
+}
+
 static bool view(const struct esp_layout *l, const struct esp_item *item,
                  struct esp_node_view *out) {
     struct esp_place place = esp_place_of(l, item);
@@ -426,12 +459,9 @@ static bool view(const struct esp_layout *l, const struct esp_item *item,
     if (!place.pk.ptr || !place.sk.ptr || !out->id.ptr) {
         return false;
     }
-    if (l->settings.by) {
-        struct esp_str parent = esp_item_text(item, PATH_KEY_PARENT);
-        out->parent_id = parent.ptr ? parent : (struct esp_str){"", 0};
-    } else {
-        out->parent_id = part_above(l, &place);
-        out->escaped = l->settings.escape;
+    if (is_readable(l, item, &place)) {
+        out->parent_id = parent_of(l, item, &place);
+        out->escaped = !l->settings.by && l->settings.escape;
     }
     return true;
 }
@@ -529,7 +559,6 @@ static enum esp_status check_item(void *ctx, const struct esp_item *item) {
     const struct esp_layout *l = a->layout;
     struct esp_place place = esp_place_of(l, item);
     struct esp_id_room room;
-    struct esp_node_view node;
     struct esp_str top, anchor, id = esp_item_text(item, PATH_KEY_ID);
     uint32_t number, parent = ESP_IDMAP_NONE;
     bool own = false;
@@ -540,8 +569,10 @@ static enum esp_status check_item(void *ctx, const struct esp_item *item) {
     struct record record = {.present = true, .damaged = !id.ptr || !own};
     enum esp_status status = esp_check_number(
         check, id.ptr ? id : esp_way_id(l, esp_place_last(l, place.sk), &room), &number);
-    if (status == ESP_OK && esp_layout_view(l, item, &room, &node) && node.parent_id.len) {
-        status = esp_check_number(check, node.parent_id, &parent);
+    struct esp_str above_id = id.ptr ? parent_of(l, item, &place) : (struct esp_str){0};
+    if (status == ESP_OK && above_id.len) {
+        above_id = l->settings.by ? above_id : esp_way_id(l, above_id, &room);
+        status = esp_check_number(check, above_id, &parent);
         record.parent = parent + 1;
     }
     if (status != ESP_OK) {

@@ -69,6 +69,14 @@ size_t esp_way_put(const struct esp_layout *l, struct esp_str id, char *to) {
     return n;
 }
 
+bool esp_way_is_part(const struct esp_layout *l, struct esp_str part, struct esp_str id) {
+    char text[ESP_WAY_ESCAPE_BYTES * ESP_ID_BYTES_MAX];
+    if (!l->settings.escape || id.len > ESP_ID_BYTES_MAX) {
+        return esp_str_eq(part, id);
+    }
+    return esp_str_eq(part, (struct esp_str){text, esp_way_put(l, id, text)});
+}
+
 struct esp_str esp_way_join(const struct esp_layout *l, struct esp_arena *arena,
                             struct esp_str before, struct esp_str id, struct esp_str after) {
     size_t part = esp_way_put(l, id, NULL);

@@ -46,6 +46,8 @@ enum esp_status esp_way_configure(struct esp_layout *l, struct esp_error *err) E
 /* Write the part of `id` to `to`, at most ESP_WAY_ESCAPE_BYTES for each byte of it.  Returns the
  * bytes written; `to` NULL: those it would write. */
 size_t esp_way_put(const struct esp_layout *l, struct esp_str id, char *to);
+/* Is `part` what esp_way_put makes of `id`? */
+bool esp_way_is_part(const struct esp_layout *l, struct esp_str part, struct esp_str id);
 /* `before`, then the part of `id`, then `after`, in `arena`; ptr == NULL: no memory. */
 struct esp_str esp_way_join(const struct esp_layout *l, struct esp_arena *arena,
                             struct esp_str before, struct esp_str id, struct esp_str after);

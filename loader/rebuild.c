@@ -9,6 +9,7 @@ enum {
     NODES_AT_ONCE = 1024,  /* emitted before scratch memory is reset */
     QUERIES_AT_ONCE = 256, /* partitions read at once */
     SCAN_SHARE = 3,        /* damaged trees of a third of all items: one scan reads them */
+    FEW = 3,               /* so many items may be damaged alike by chance */
 };
 
 /* How a node stands in the trees that are put together. */
@@ -89,7 +90,10 @@ struct job {
     struct place *place;
     struct span *span;
     struct kept *kept;
-    struct esp_idmap keys; /* of kept items; number = position */
+    struct esp_idmap keys;                          /* of kept items; number = position */
+    struct esp_arena text;                          /* of one finding */
+    uint64_t had[ESP_ATTR_MAX], made[ESP_ATTR_MAX]; /* items with the attribute: in the table,
+                                                         of the layout's making */
     uint32_t record_cap, claim_count, claim_cap, place_count, place_cap, kept_count, kept_cap;
     uint32_t span_count, span_cap;
     uint64_t unknown_items; /* that say nothing of a tree */
@@ -225,11 +229,22 @@ static enum esp_status trace_item(struct job *j, const struct esp_item *item, st
 
 static enum esp_status leave_item(struct job *j, const struct esp_item *item) {
     j->unknown_items++;
-    struct esp_str key = esp_item_key_text(&j->a->layout->schema, item, j->a->scratch);
+    esp_arena_reset(&j->text);
+    struct esp_str key = esp_item_key_text(&j->a->layout->schema, item, &j->text);
+    if (!key.ptr) {
+        return out_of_memory(j);
+    }
     struct esp_finding finding = {
         .name = "unknown-item", .id = key, .text = "the item does not tell what node it is of"};
     j->out->left_count++;
     return j->out->left ? j->out->left(j->out->ctx, &finding) : ESP_OK;
+}
+
+static void count_attributes(const struct esp_schema *schema, const struct esp_item *item,
+                             uint64_t *count) {
+    for (size_t i = 0; i < schema->attr_count; i++) {
+        count[i] += item->value[i].type != ESP_TYPE_NONE;
+    }
 }
 
 /* The interval that the item has, if there are such. */
@@ -273,6 +288,7 @@ static enum esp_status survey_item(void *ctx, const struct esp_item *item) {
         return ESP_OK;
     }
     j->out->items++;
+    count_attributes(schema, item, j->had);
     enum esp_status status = trace_item(j, item, &trace, &claim);
     if (status == ESP_OK && trace.node == ESP_IDMAP_NONE) {
         return leave_item(j, item);
@@ -315,7 +331,7 @@ static enum esp_status note_finding(void *ctx, const struct esp_finding *finding
     return status == ESP_OK && j->out->found ? j->out->found(j->out->ctx, finding) : status;
 }
 
-/* By node; the node's own word first. */
+/* By node; the node's own word first, then what copies of it tell. */
 static int by_node(const void *a, const void *b) {
     const struct claim *x = a, *y = b;
     if (x->node != y->node) {
@@ -324,35 +340,48 @@ static int by_node(const void *a, const void *b) {
     if (x->kind != y->kind) {
         return x->kind > y->kind ? -1 : 1;
     }
-    return x->parent < y->parent ? -1 : x->parent > y->parent;
-}
-
-/* The better, the rather a claim is followed: a parent that exists, one that others confirm. */
-static uint32_t weight_of(const struct job *j, const struct record *r, const struct claim *claim) {
-    bool exists = claim->parent == ESP_IDMAP_NONE || j->record[claim->parent].present;
-    uint32_t weight = exists ? r->claims + 1 : 0;
-    for (uint32_t i = r->first; i < r->first + r->claims; i++) {
-        weight += j->claim[i].parent == claim->parent;
+    if (x->parent != y->parent) {
+        return x->parent < y->parent ? -1 : 1;
     }
-    return weight;
+    return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* Of the claims of a node the strongest; what is told of the others is who is not believed. */
-static enum esp_status choose_parent(struct job *j, uint32_t node) {
-    struct record *r = &j->record[node];
-    const struct claim *claims = j->claim + r->first, *best = claims;
-    uint32_t most = weight_of(j, r, best);
-    enum esp_status status = ESP_OK;
-    for (uint32_t i = 1; i < r->claims && claims[i].kind == claims->kind; i++) {
-        uint32_t weight = weight_of(j, r, &claims[i]);
-        if (weight > most) {
-            most = weight;
+/* The strongest of a node's claims: of a parent that exists, then one that most items tell.  Only
+ * claims of the first kind are followed; they are *own many. */
+static const struct claim *best_claim(const struct job *j, const struct record *r, uint32_t *own) {
+    const struct claim *claims = j->claim + r->first, *best = NULL;
+    uint32_t most = 0, next = 0;
+    for (*own = 0; *own < r->claims && claims[*own].kind == claims->kind; ++*own) {
+    }
+    uint32_t other = *own;
+    for (uint32_t i = 0; i < *own; i = next) {
+        uint32_t parent = claims[i].parent;
+        bool exists = parent == ESP_IDMAP_NONE || j->record[parent].present;
+        uint32_t weight = exists ? r->claims + 1 : 0;
+        for (next = i; next < *own && claims[next].parent == parent; next++) {
+            weight++;
+        }
+        for (; other < r->claims && claims[other].parent <= parent; other++) {
+            weight += claims[other].parent == parent;
+        }
+        if (!best || weight > most) {
             best = &claims[i];
+            most = weight;
         }
     }
+    return best;
+}
+
+/* Follow the strongest claim of a node; what is told of the others is who is not believed. */
+static enum esp_status choose_parent(struct job *j, uint32_t node) {
+    struct record *r = &j->record[node];
+    const struct claim *claims = j->claim + r->first;
+    uint32_t own;
+    const struct claim *best = best_claim(j, r, &own);
+    enum esp_status status = ESP_OK;
     r->parent = best->parent;
     r->order = best->order;
-    for (uint32_t i = 0; status == ESP_OK && i < r->claims && claims[i].kind == claims->kind; i++) {
+    for (uint32_t i = 0; status == ESP_OK && i < own; i++) {
         bool again = i && claims[i].parent == claims[i - 1].parent;
         if (claims[i].parent != best->parent && !again) {
             status = tell(j, j->out->chosen, "two-parents", node, best->parent,
@@ -735,6 +764,7 @@ static enum esp_status compare_item(void *ctx, const struct esp_item *item) {
     const struct esp_schema *schema = &j->a->layout->schema;
     struct esp_image image = {.has_after = true, .after = *item};
     struct esp_key key;
+    count_attributes(schema, item, j->made);
     esp_key_of_item(schema, item, &key);
     uint32_t at = esp_idmap_find(&j->keys, esp_key_str(&key));
     if (at != ESP_IDMAP_NONE) {
@@ -775,6 +805,48 @@ static enum esp_status delete_items(struct job *j) {
     return status;
 }
 
+/* --- settings that are not the table's ------------------------------------------------------ */
+
+/* With another separator, prefix or option than the table was made with, items tell something
+ * else, or nothing: what is put together then is not what was.  A cut edit leaves some items that
+ * do not tell, never most of them, and never takes every parent away. */
+static enum esp_status refuse_unreadable(struct job *j) {
+    uint64_t nodes = 0, silent = 0, parents = 0;
+    for (uint32_t i = 0; i < j->ids.count; i++) {
+        nodes += j->record[i].present;
+        silent += j->record[i].silent;
+    }
+    for (uint32_t i = 0; i < j->claim_count; i++) {
+        parents += j->claim[i].parent != ESP_IDMAP_NONE;
+    }
+    uint64_t unreadable = j->unknown_items + silent;
+    if (unreadable <= FEW || (parents && silent <= nodes / 2)) {
+        return ESP_OK;
+    }
+    return esp_fail(j->a->err, ESP_ERR_REFUSED,
+                    "%llu of %llu items do not tell their node or its parent: the table was made "
+                    "with another separator, prefix or attribute name, or other options of the "
+                    "layout; nothing is written",
+                    (unsigned long long)unreadable, (unsigned long long)j->out->items);
+}
+
+/* An attribute that no item has, though most would get it. */
+static enum esp_status refuse_attributes(const struct job *j) {
+    const struct esp_schema *schema = &j->a->layout->schema;
+    for (size_t i = 0; i < schema->attr_count; i++) {
+        if (j->had[i] == 0 && j->made[i] > FEW) {
+            return esp_fail(j->a->err, ESP_ERR_REFUSED,
+                            "no item has the attribute '%.*s', which %llu would get: the table was "
+                            "made with another attribute name, or other options of the layout; "
+                            "nothing is written",
+                            ESP_FMT(schema->attr[i].name), (unsigned long long)j->made[i]);
+        }
+    }
+    return ESP_OK;
+}
+
+/* --- all of it ------------------------------------------------------------------------------ */
+
 /* Is some node's place told by several parents? */
 static bool has_further_parents(const struct job *j) {
     bool found = false;
@@ -804,7 +876,10 @@ static enum esp_status put_together(struct job *j) {
     uint64_t items;
     struct esp_forest *forest = NULL;
     bool leave_all = false;
-    enum esp_status status = choose_parents(j);
+    enum esp_status status = refuse_unreadable(j);
+    if (status == ESP_OK) {
+        status = choose_parents(j);
+    }
     if (status == ESP_OK) {
         status = leave_links(j, &leave_all);
     }
@@ -822,6 +897,9 @@ static enum esp_status put_together(struct job *j) {
         if (status == ESP_OK) {
             status = compare_items(j, forest);
         }
+        if (status == ESP_OK) {
+            status = refuse_attributes(j);
+        }
         esp_forest_free(forest);
     }
     return status == ESP_OK ? delete_items(j) : status;
@@ -833,6 +911,7 @@ enum esp_status esp_rebuild_plan(struct esp_access *a, struct esp_rebuild *rebui
     struct esp_scan scan = {.index = ESP_PRIMARY, .consistent = true};
     bool consistent = a->consistent;
     esp_arena_init(&j.arena, a->session->table->store->alloc, SIZE_MAX);
+    esp_arena_init(&j.text, a->session->table->store->alloc, SIZE_MAX);
     esp_idmap_init(&j.ids, &j.arena);
     esp_idmap_init(&j.keys, &j.arena);
     rebuild->findings = rebuild->trees = rebuild->nodes = 0;
@@ -846,6 +925,7 @@ enum esp_status esp_rebuild_plan(struct esp_access *a, struct esp_rebuild *rebui
         }
     }
     a->consistent = consistent;
+    esp_arena_fini(&j.text);
     esp_arena_fini(&j.arena);
     return status == ESP_ERR_NOMEM ? esp_fail_nomem(a->err) : status;
 }

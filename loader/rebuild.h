@@ -27,8 +27,12 @@ struct esp_rebuild {
     uint64_t items;          /* in the table */
 };
 
-/* Plan what makes the table whole: images are added to `images`, which was initialised with the
+/* What the table was made with other settings than the layout's is refused, not put together: most
+ * items tell no node or parent then, or have an attribute under another name.
+ *
+ * Plan what makes the table whole: images are added to `images`, which was initialised with the
  * table's schema; puts and updates are stage 0, deletes stage 1.  No findings: no images.
+ *   ERR_REFUSED           the settings are not the table's
  *   ERR_INPUT, ERR_LIMIT  the trees cannot be laid out: the layout's validation says why
  * Others from the store. */
 enum esp_status esp_rebuild_plan(struct esp_access *a, struct esp_rebuild *rebuild,

@@ -294,7 +294,8 @@ static void plans_rely_on_the_new_parent(void **state) {
 
 /* --- damage ----------------------------------------------------------------------- */
 
-/* A repair rebuilds the tree of what view tells: a node whose path is gone stays in its tree. */
+/* A repair rebuilds the tree of what view tells: where it cannot be read nothing
+ * is guessed, and the answer has no parent (NULL here). */
 static void views_of_damaged_items(void **state) {
     (void)state;
     static const struct {
@@ -303,11 +304,12 @@ static void views_of_damaged_items(void **state) {
     } cases[] = {
         {"path", "D", "/V/d/", "d", 3},        {"path", "D", "/", "D", 1},
         {"path", NULL, NULL, "", 0},           {"path", NULL, "/V/d/", "d", 3},
-        {"path", "D", NULL, "D", 0},           {"path", "D", "V", "D", 0},
+        {"path", "D", NULL, NULL, 0},          {"path", "D", "V", NULL, 0},
         {"tree-path", "D", "D#V#i#", "V", 2},  {"tree-path", "i", "i#", "", 0},
-        {"tree-path", NULL, "D#V#i#", "V", 2}, {"tree-path", "D", NULL, "D", 0},
-        {"tree-path", NULL, NULL, "", 0},      {"tree-path", "i", NULL, "", 0},
-        {"tree-path", "D", "#V#i#", "D", 2},
+        {"tree-path", NULL, "D#V#i#", "V", 2}, {"tree-path", "D", NULL, NULL, 0},
+        {"tree-path", NULL, NULL, NULL, 0},    {"tree-path", "i", NULL, NULL, 0},
+        {"tree-path", "D", "#V#i#", NULL, 2},  {"tree-path", "D", "D#V#d#", NULL, 2},
+        {"path", "D", "|V|d|", NULL, 0},       {"tree-path", "D", "D|V|i|", NULL, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct esp_layout layout = layout_of(cases[i].layout, (struct esp_strings){{NULL}, 0});
@@ -320,9 +322,13 @@ static void views_of_damaged_items(void **state) {
         if (cases[i].path) {
             item.value[2] = esp_s(esp_str_from(cases[i].path));
         }
+        if (cases[i].depth == 0) {
+            item.value[3] = esp_n(0);
+        }
         assert_true(esp_layout_view(&layout, &item, &room, &view));
         if (!esp_str_eq(view.parent_id, esp_str_from(cases[i].parent)) ||
-            view.depth != cases[i].depth || view.escaped) {
+            !view.parent_id.ptr != !cases[i].parent || view.depth != cases[i].depth ||
+            view.escaped) {
             fail_msg("case %zu: parent '%.*s', depth %lld", i, ESP_FMT(view.parent_id),
                      (long long)view.depth);
         }

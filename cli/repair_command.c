@@ -3,12 +3,15 @@
 
 #include "cli/shared.h"
 
+#include "core/spill.h"
+
 enum { OUTPUT_BYTES_MAX = 64 << 20, FLUSH_BYTES = 64 << 10 };
 
 struct repair_options {
     struct esp_cli_options shared;
     const char *journal;
     bool undo, dry_run, rebuild;
+    uint64_t memory;
 };
 
 struct report {
@@ -216,13 +219,17 @@ static enum esp_status run(struct esp_cli *cli, void *options, char **operands, 
     const struct repair_options *o = options;
     struct report report = {.cli = cli, .options = o};
     struct esp_cli_access t;
+    struct esp_spill spill;
     (void)count;
+    esp_spill_init(&spill, cli->alloc, (size_t)o->memory);
     esp_buf_init(&report.out, cli->alloc, OUTPUT_BYTES_MAX);
     enum esp_status status = esp_cli_access_open(cli, &o->shared, operands[0], &t);
     if (status == ESP_OK) {
+        t.session->memory = &spill.alloc;
         status = repair_table(&report, &t);
     }
     esp_cli_access_close(&t);
+    esp_spill_fini(&spill);
     esp_buf_fini(&report.out);
     return status;
 }
@@ -239,6 +246,12 @@ static const struct esp_option own_options[] = {
     OWN(rebuild, ESP_OPT_FLAG, "rebuild", NULL,
         "give up a journal that cannot be finished; go by what the items tell"),
     OWN(dry_run, ESP_OPT_FLAG, "dry-run", NULL, "say what would be done; write nothing"),
+    {.name = "memory",
+     .type = ESP_OPT_U64,
+     .offset = offsetof(struct repair_options, memory),
+     .argument = "BYTES",
+     .fallback = "256M",
+     .help = "beyond this much, what is remembered of nodes goes to files in TMPDIR"},
     {.name = NULL}};
 static const struct esp_option *const tables[] = {esp_cli_table_options, esp_cli_layout_options,
                                                   own_options,           esp_cli_json_option,

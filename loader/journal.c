@@ -25,8 +25,13 @@ struct esp_journal {
 
 /* --- where ------------------------------------------------------------------------ */
 
-static enum esp_status make_folder(const char *path, struct esp_error *err) {
-    if (mkdir(path, 0700) == 0 || errno == EEXIST) {
+/* A new folder is on disk when the one it is in is: a journal in it shall not be lost. */
+static enum esp_status make_folder(const char *path, const struct esp_alloc *alloc,
+                                   struct esp_error *err) {
+    if (mkdir(path, 0700) == 0) {
+        return esp_line_file_sync_folder(path, alloc, err);
+    }
+    if (errno == EEXIST) {
         return ESP_OK;
     }
     return esp_fail(err, ESP_ERR_IO, "%s: cannot make the folder of journals: %s", path,
@@ -34,13 +39,14 @@ static enum esp_status make_folder(const char *path, struct esp_error *err) {
 }
 
 /* Every folder of an absolute path from byte `from` on. */
-static enum esp_status make_folders(char *path, size_t from, struct esp_error *err) {
+static enum esp_status make_folders(char *path, size_t from, const struct esp_alloc *alloc,
+                                    struct esp_error *err) {
     enum esp_status status = ESP_OK;
     for (char *slash = strchr(path + from, '/'); status == ESP_OK && slash;
          slash = strchr(slash + 1, '/')) {
         if (slash > path) {
             *slash = '\0';
-            status = make_folder(path, err);
+            status = make_folder(path, alloc, err);
             *slash = '/';
         }
     }
@@ -73,7 +79,8 @@ enum esp_status esp_journal_path(const struct esp_store *store, const char *tabl
         esp_buf_printf(out, "%s%s/espalier/", has_state ? state : home,
                        has_state ? "" : "/.local/state");
         size_t root = from + (has_state ? 0 : strlen(home));
-        status = esp_buf_cstr(out) ? make_folders(out->ptr, root, err) : esp_fail_nomem(err);
+        status = esp_buf_cstr(out) ? make_folders(out->ptr, root, store->alloc, err)
+                                   : esp_fail_nomem(err);
     }
     esp_store_put_place(store, &place);
     put_file_name(out, esp_buf_str(&place), table);

@@ -204,14 +204,15 @@ enum esp_status esp_line_file_add(struct esp_line_file *file, struct esp_str tex
 }
 
 /* A name that was given or taken is on disk when its folder is. */
-static enum esp_status sync_folder(const struct esp_line_file *file, struct esp_error *err) {
-    const char *slash = strrchr(file->name, '/');
-    size_t len = slash ? (size_t)(slash - file->name) + (slash == file->name) : 1;
-    char *folder = esp_calloc(file->alloc, 1, len + 1);
+enum esp_status esp_line_file_sync_folder(const char *name, const struct esp_alloc *alloc,
+                                          struct esp_error *err) {
+    const char *slash = strrchr(name, '/');
+    size_t len = slash ? (size_t)(slash - name) + (slash == name) : 1;
+    char *folder = esp_calloc(alloc, 1, len + 1);
     if (!folder) {
         return esp_fail_nomem(err);
     }
-    memcpy(folder, slash ? file->name : ".", len);
+    memcpy(folder, slash ? name : ".", len);
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     enum esp_status status = ESP_OK;
     if (fd < 0 || fsync(fd) != 0) {
@@ -220,7 +221,7 @@ static enum esp_status sync_folder(const struct esp_line_file *file, struct esp_
     if (fd >= 0) {
         close(fd);
     }
-    esp_release(file->alloc, folder, len + 1);
+    esp_release(alloc, folder, len + 1);
     return status;
 }
 
@@ -236,7 +237,7 @@ enum esp_status esp_line_file_sync(struct esp_line_file *file, struct esp_error 
         return fail_io(file->draft, "cannot give the journal its name", err);
     }
     file->published = true;
-    status = sync_folder(file, err);
+    status = esp_line_file_sync_folder(file->name, file->alloc, err);
     if (status != ESP_OK) { /* it might be gone after a crash: as if it had not been written */
         unlink(file->name);
     }
@@ -248,7 +249,7 @@ enum esp_status esp_line_file_remove(struct esp_line_file *file, struct esp_erro
         return fail_io(current_name(file), "cannot remove the journal", err);
     }
     file->published = true; /* there is no draft to remove any more */
-    return sync_folder(file, err);
+    return esp_line_file_sync_folder(file->name, file->alloc, err);
 }
 
 /* --- reading ---------------------------------------------------------------------- */

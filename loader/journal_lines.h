@@ -48,6 +48,11 @@ enum esp_status esp_line_file_sync(struct esp_line_file *file,
 enum esp_status esp_line_file_remove(struct esp_line_file *file,
                                      struct esp_error *err) ESP_MUST_CHECK;
 
+/* The folder that `name` is in is on disk when it returns ESP_OK: a name in it that was given or
+ * taken stays so after a crash. */
+enum esp_status esp_line_file_sync_folder(const char *name, const struct esp_alloc *alloc,
+                                          struct esp_error *err) ESP_MUST_CHECK;
+
 /* Pass every line, without checksum and line feed, to `fn`; `line` counts from 1.  A last line
  * without a line feed was cut while it was written: it is left out.  ERR_INPUT with file and line:
  * a wrong checksum.  What fn returns ends the call when it is not ESP_OK, and is returned. */

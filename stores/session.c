@@ -284,16 +284,45 @@ enum esp_status esp_session_get(struct esp_session *s, struct esp_item *keys, si
 
 /* --- queries and scans ---------------------------------------------------------- */
 
+/* Where a cursor is; 0: at the beginning. */
+static uint64_t mark_of(const struct esp_session *s, const struct esp_cursor *cursor) {
+    uint64_t mark = 1;
+    for (size_t i = 0; cursor->set && i < s->table->schema.attr_count; i++) {
+        const struct esp_value *v = &cursor->key.value[i];
+        bool text = v->type == ESP_TYPE_S || v->s.len;
+        mark = v->type == ESP_TYPE_NONE ? mark
+               : text                   ? esp_hash64(v->s.ptr, v->s.len, mark + i)
+                                        : esp_hash64(&v->n, sizeof v->n, mark + i);
+    }
+    return cursor->set ? mark | 1 : 0;
+}
+
+/* After a page that is not the last: has the cursor moved?  Else the pages have no end. */
+static enum esp_status goes_on(const struct esp_session *s, const struct esp_cursor *cursor,
+                               uint64_t *mark, struct esp_error *err) {
+    uint64_t before = *mark;
+    *mark = mark_of(s, cursor);
+    return *mark && *mark != before
+               ? ESP_OK
+               : esp_fail(err, ESP_ERR_INTERNAL,
+                          "the endpoint does not go on: another page is to follow from where the "
+                          "last one began");
+}
+
 static enum esp_status one_page(struct esp_session *s, struct esp_request *r,
                                 struct esp_cursor *cursor, bool *more, esp_item_fn *fn, void *ctx,
                                 struct esp_error *err) {
     r->cursor = cursor;
     r->fn = fn;
     r->ctx = ctx;
+    uint64_t mark = mark_of(s, cursor);
     enum esp_status status = run(s, r, 1, err);
     s->usage.round_trips++;
     if (status == ESP_OK && r->status != ESP_OK) {
         status = fail_with(r, err);
+    }
+    if (status == ESP_OK && r->more) {
+        status = goes_on(s, cursor, &mark, err);
     }
     *more = status == ESP_OK && r->more;
     return status;
@@ -341,12 +370,12 @@ enum esp_status esp_session_scan(struct esp_session *s, const struct esp_scan *s
     return leave(s, status);
 }
 
-/* Queries, or segments of a scan, in flight: slot i is request i, its cursor and the pages it has
- * had. */
+/* Queries, or segments of a scan, in flight: slot i is request i, its cursor, where that was, and
+ * the pages it has had. */
 struct flight {
     struct esp_request *requests;
     struct esp_cursor *cursors, *free_cursors[WINDOW_REQUESTS];
-    uint64_t pages[WINDOW_REQUESTS];
+    uint64_t pages[WINDOW_REQUESTS], marks[WINDOW_REQUESTS];
     size_t count, free_count;
     uint64_t longest; /* chain of pages */
 };
@@ -377,6 +406,7 @@ static struct esp_request *take_off(struct flight *f, enum esp_request_kind kind
     r->cursor->set = false;
     r->fn = fn;
     r->ctx = ctx;
+    f->marks[f->count] = 0;
     f->pages[f->count++] = 0;
     return r;
 }
@@ -400,7 +430,7 @@ static void fly_on(struct esp_request *r, const struct esp_request *from) {
 }
 
 /* Drop the requests that are through; the others go on. */
-static enum esp_status land(struct flight *f, struct esp_error *err) {
+static enum esp_status land(const struct esp_session *s, struct flight *f, struct esp_error *err) {
     enum esp_status status = ESP_OK;
     size_t kept = 0;
     for (size_t i = 0; i < f->count; i++) {
@@ -414,7 +444,12 @@ static enum esp_status land(struct flight *f, struct esp_error *err) {
             f->free_cursors[f->free_count++] = r->cursor;
             continue;
         }
+        uint64_t mark = f->marks[i];
+        if (status == ESP_OK) {
+            status = goes_on(s, r->cursor, &mark, err);
+        }
         fly_on(&f->requests[kept], r);
+        f->marks[kept] = mark;
         f->pages[kept++] = pages;
     }
     f->count = kept;
@@ -445,7 +480,7 @@ enum esp_status esp_session_query_many(struct esp_session *s, const struct esp_q
         }
         status = run(s, f.requests, f.count, err);
         if (status == ESP_OK) {
-            status = land(&f, err);
+            status = land(s, &f, err);
         }
     }
     s->usage.round_trips += f.longest;
@@ -478,7 +513,7 @@ enum esp_status esp_session_scan_many(struct esp_session *s, const struct esp_sc
     while (status == ESP_OK && f.count) {
         status = run(s, f.requests, f.count, err);
         if (status == ESP_OK) {
-            status = land(&f, err);
+            status = land(s, &f, err);
         }
     }
     s->usage.round_trips += f.longest;

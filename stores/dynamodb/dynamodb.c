@@ -51,9 +51,7 @@ static enum esp_status dynamodb_open(struct esp_store *store, struct esp_error *
 static void dynamodb_put_place(const struct esp_store *store, struct esp_buf *out) {
     const struct esp_dynamodb *dynamodb = store->impl;
     const struct esp_aws_settings *settings = &dynamodb->endpoint.settings;
-    const char *user = memchr(settings->url.ptr, '@', settings->url.len);
-    const char *from = user ? user + 1 : settings->url.ptr; /* no password, whatever was given */
-    esp_buf_put(out, from, (size_t)(settings->url.ptr + settings->url.len - from));
+    esp_buf_put_str(out, settings->url); /* has no user and password: those are refused */
     esp_buf_printf(out, " %.*s", ESP_FMT(settings->region));
     if (settings->profile_option) {
         esp_buf_printf(out, " %.*s", ESP_FMT(settings->profile));

@@ -325,8 +325,21 @@ static struct esp_locator locate(struct run *r, struct esp_str id, bool key) {
     return out;
 }
 
+static bool any_alive(const struct run *r) {
+    for (uint32_t v = 0; v < r->model.count; v++) {
+        if (r->model.node[v].alive) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The caller knows that there is one. */
 static uint32_t random_node(struct run *r) {
     uint32_t v;
+    if (!any_alive(r)) {
+        run_fail(r, "%s", "no node is left to ask of");
+    }
     do {
         v = (uint32_t)esp_rng_below(&r->rng, r->model.count);
     } while (!r->model.node[v].alive);
@@ -389,15 +402,6 @@ static enum esp_status no_finding(void *ctx, const struct esp_finding *finding) 
 static void check_table(struct run *r) {
     begin(r, "check after");
     assert_ok(r->t.layout->ops->check(&r->t.access, no_finding, r), &r->t.err);
-}
-
-static bool any_alive(const struct run *r) {
-    for (uint32_t v = 0; v < r->model.count; v++) {
-        if (r->model.node[v].alive) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static void read_round(struct run *r, uint32_t sample) {

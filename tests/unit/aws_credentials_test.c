@@ -236,11 +236,17 @@ static void test_endpoint_variables_ignored(void **state) {
 }
 
 static void test_bad_endpoints(void **state) {
-    static const char *const bad[] = {"http://",       "http://a b",
-                                      "http://h:0",    "http://h:99999",
-                                      "http://h/path", "http://user:" SECRET "@h",
-                                      "http://h?x",    "http://h:8000x",
-                                      "https://",      "http://h\r\nX: y"};
+    static const char *const bad[] = {"http://",
+                                      "http://a b",
+                                      "http://h:0",
+                                      "http://h:99999",
+                                      "http://h/path",
+                                      "http://user:" SECRET "@h",
+                                      "http://user:p@" SECRET "@h",
+                                      "http://h?x",
+                                      "http://h:8000x",
+                                      "https://",
+                                      "http://h\r\nX: y"};
     struct place *p = *state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_status(ESP_ERR_USAGE, find(p, bad[i]));

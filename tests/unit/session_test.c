@@ -21,6 +21,8 @@ static struct script {
     enum esp_status fail; /* the whole call fails ... */
     unsigned fail_after;  /* ... when so many calls were fine */
     bool flush_loses;     /* the bulk stream forgets one item */
+    unsigned stuck_at; /* from this page on (1: the second) the cursor does not move; 0: it does */
+    bool cursor_lost;  /* more pages are to come, and there is no cursor */
 
     struct {
         enum esp_request_kind kind;
@@ -72,7 +74,9 @@ static void answer_page(struct esp_session *s, struct esp_request *r) {
     esp_meter_page(-1, 5, 1, false, &s->usage);
     r->status = r->fn(r->ctx, &item);
     r->more = (uint64_t)page + 1 < pages;
-    if (r->more) {
+    if (r->more && script.cursor_lost) {
+        r->cursor->set = false;
+    } else if (r->more && !(script.stuck_at && page >= (int64_t)script.stuck_at)) {
         item = number_item(page + 1, 0);
         esp_cursor_set(r->cursor, &s->table->schema, ESP_PRIMARY, &item);
     }
@@ -315,6 +319,33 @@ static void pages_are_followed(void **state) {
     assert_status(ESP_OK, esp_session_query_page(session, &q, &cursor, &more, count, &got, NULL));
     assert_false(more);
     assert_int_equal(got, 10);
+}
+
+static void reads_fail_that_do_not_go_on(uint64_t pages_read) {
+    struct esp_error err = ESP_ERROR_INIT;
+    struct esp_query q[2] = {{.index = ESP_PRIMARY, .pk = esp_n(0)},
+                             {.index = ESP_PRIMARY, .pk = esp_n(-4)}};
+    struct esp_scan scan = {.index = ESP_PRIMARY};
+    uint64_t got = 0;
+    script.pages = 5;
+    assert_status(ESP_ERR_INTERNAL, esp_session_query(session, q, count, &got, &err));
+    assert_non_null(strstr(err.message, "does not go on"));
+    assert_int_equal(got, pages_read);
+    assert_status(ESP_ERR_INTERNAL, esp_session_scan(session, &scan, count, &got, NULL));
+    assert_int_equal(got, 2 * pages_read);
+    /* the second query has one page */
+    assert_status(ESP_ERR_INTERNAL, esp_session_query_many(session, q, 2, count, &got, NULL));
+    assert_int_equal(got, 3 * pages_read + 1);
+    assert_status(ESP_ERR_INTERNAL, esp_session_scan_many(session, &scan, 1, count, &got, NULL));
+    assert_int_equal(got, 4 * pages_read + 1);
+}
+
+static void a_cursor_that_stands_still_is_no_endless_read(void **state) {
+    (void)state;
+    script.stuck_at = 2;
+    reads_fail_that_do_not_go_on(3);
+    script.cursor_lost = true;
+    reads_fail_that_do_not_go_on(1);
 }
 
 /* 200 queries of 1 to 5 pages each, 64 in flight. */
@@ -736,6 +767,7 @@ int main(void) {
         TEST(keys_that_never_come),
         TEST(a_callback_stops_reads),
         TEST(pages_are_followed),
+        TEST(a_cursor_that_stands_still_is_no_endless_read),
         TEST(many_queries_overlap),
         TEST(segments_of_a_scan_overlap),
         TEST(writes_are_batched_or_single),

@@ -8,7 +8,32 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+/* The folders that were synced. */
+static struct {
+    ino_t folder[64];
+    size_t count;
+} synced;
+
+int fsync(int fd) {
+    struct stat st;
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) && synced.count < 64) {
+        synced.folder[synced.count++] = st.st_ino;
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
+
+static bool is_synced(const char *folder) {
+    struct stat st;
+    bool found = false;
+    assert_int_equal(stat(folder, &st), 0);
+    for (size_t i = 0; i < synced.count; i++) {
+        found = found || synced.folder[i] == st.st_ino;
+    }
+    return found;
+}
 
 static const struct esp_schema schema = {
     .attr = {{{"ID", 2}, ESP_TYPE_S}, {{"Path", 4}, ESP_TYPE_S}},
@@ -247,7 +272,16 @@ static void the_path_is_in_the_users_state(void **state) {
     esp_buf_init(&path, &esp_alloc_libc, 4096);
     snprintf(state_folder, sizeof state_folder, "%s/state", f->folder);
     assert_int_equal(setenv("XDG_STATE_HOME", state_folder, 1), 0);
+    synced.count = 0;
     assert_ok(esp_journal_path(f->store, "a/b", &path, &f->err), &f->err);
+    assert_true(is_synced(f->folder) && is_synced(state_folder)); /* both have a new folder */
+    synced.count = 0;
+    struct esp_buf again;
+    esp_buf_init(&again, &esp_alloc_libc, SIZE_MAX);
+    assert_ok(esp_journal_path(f->store, "a/b", &again, &f->err), &f->err);
+    assert_true(esp_str_eq(esp_buf_str(&again), esp_buf_str(&path)));
+    assert_int_equal(synced.count, 0);
+    esp_buf_fini(&again);
     assert_non_null(strstr(path.ptr, "/state/espalier/"));
     assert_non_null(strstr(path.ptr, "-a_b.journal"));
     snprintf(made, sizeof made, "%s/espalier", state_folder);

@@ -518,9 +518,12 @@ static enum esp_status check_alone(struct key_check *c, const struct esp_item *i
     enum esp_status status = ESP_OK;
     bool cut = esp_place_cut(l, place->pk, &top, &anchor);
     if (damaged) {
-        status = report_place(check, place, number, esp_item_text(item, PATH_KEY_ID).ptr,
-                              l->settings.by ? "sk does not end with the node's name"
-                                             : "sk does not end with the node's id");
+        status =
+            report_place(check, place, number, esp_item_text(item, PATH_KEY_ID).ptr,
+                         l->settings.by ? "sk does not end with the node's name; on most nodes: "
+                                          "the table has other options"
+                                        : "sk does not end with the node's id; on most "
+                                          "nodes: the table has another separator");
     }
     if (status == ESP_OK && l->settings.by && esp_place_parts(l, place->sk) > 1 &&
         !esp_item_text(item, PATH_KEY_PARENT).len) {

@@ -53,8 +53,10 @@ static const struct {
     /* Paths of the nodes below tell, too. */
     {"path", NULL, {{"III", NULL, UNSET, "Root", NULL, 0}}, NULL, "III", "D"},
     {"path", "depth=off", {{"III", NULL, UNSET, "Root", NULL, 0}}, NULL, "III", "D"},
+    {"path", NULL, {{"d", NULL, UNSET, "Path", NULL, 0}}, NULL, "d", "V"},
     {"path", NULL, {{"C", NULL, SET_NUMBER, "Depth", NULL, 1}}, NULL, "C", ""},
     {"tree-path", NULL, {{"C", NULL, SET_TEXT, "treeId", "D", 0}}, NULL, "C", ""},
+    {"tree-path", NULL, {{"d", NULL, UNSET, "path", NULL, 0}}, NULL, "d", "V"},
     /* Numbers tell a parent that parentId does not. */
     {"nested-set", NULL, {{"d", NULL, UNSET, "parentId", NULL, 0}}, NULL, "d", "V"},
     {"nested-set", NULL, {{"d", NULL, SET_TEXT, "parentId", "no", 0}}, NULL, "d", "V"},

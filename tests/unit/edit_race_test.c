@@ -216,13 +216,13 @@ static void while_one_plans(void **state) {
             races += sweep(&p);
         }
         /* Every pair in some layouts. */
-        for (size_t k = i % 41; k < edit_case_count * edit_case_count; k += 41) {
+        for (size_t k = i % 97; k < edit_case_count * edit_case_count; k += 97) {
             p.one = &edit_cases[k % edit_case_count];
             p.other = &edit_cases[k / edit_case_count];
             races += sweep(&p);
         }
     }
-    assert_true(races > 1000);
+    assert_true(races > 500);
     esp_forest_free(forest);
 }
 

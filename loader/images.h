@@ -92,8 +92,8 @@ struct esp_images_run {
     enum esp_images_way way; /* BACK: from after to before, stages in reverse order */
     /* Look first: what is as it shall be is fine, and what is neither as before nor as after (in
      * the attributes that the image changes; a whole item: in its structural ones, and what is to
-     * be deleted in its payload too) is told to `strange` and left alone.  For repairs, where nobody knows how far somebody came.
-     * Not set: such an item is ERR_CONFLICT. */
+     * be deleted in its payload too) is told to `strange` and left alone.  For repairs, where
+     * nobody knows how far somebody came. Not set: such an item is ERR_CONFLICT. */
     bool idempotent;
     bool look_only;   /* with idempotent: write nothing, `written` counts what would be */
     bool payloads;    /* deletes are of items whose payload, too, is as in the image: it was put

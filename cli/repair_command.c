@@ -98,8 +98,10 @@ static void put_rebuild(struct report *report, const struct esp_repair *r) {
     if (r->rebuild.trees + r->sum.puts + r->sum.updates + r->sum.deletes == 0) {
         return;
     }
-    put_count(out, r->rebuild.trees, "tree");
-    ESP_BUF_LIT(out, " of ");
+    if (r->rebuild.trees) { /* graph's nodes are mended one by one */
+        put_count(out, r->rebuild.trees, "tree");
+        ESP_BUF_LIT(out, " of ");
+    }
     put_count(out, r->rebuild.nodes, "node");
     esp_buf_printf(out, " %sput together from the items: ", would);
     put_count(out, r->sum.puts, "item");

@@ -12,6 +12,9 @@ enum {
     FEW = 3,               /* so many items may be damaged alike by chance */
 };
 
+static const char restored_text[] = "the node's own item is gone, with its payload; an empty one "
+                                    "takes its place, because other items tell of the node";
+
 /* How a node stands in the trees that are put together. */
 enum standing {
     UNKNOWN,
@@ -316,6 +319,21 @@ static enum esp_status survey_item(void *ctx, const struct esp_item *item) {
 
 /* --- which nodes, which parents ----------------------------------------------------------- */
 
+static enum esp_status leave_finding(void *ctx, const struct esp_finding *finding) {
+    struct job *j = ctx;
+    j->out->left_count++;
+    return j->out->left ? j->out->left(j->out->ctx, finding) : ESP_OK;
+}
+
+/* Does the layout mend such damage? */
+static bool is_mended(const struct esp_layout *l, const char *name) {
+    bool mended = true;
+    for (const char *const *at = l->ops->not_mended; at && *at; at++) {
+        mended = mended && strcmp(*at, name) != 0;
+    }
+    return mended;
+}
+
 static enum esp_status note_finding(void *ctx, const struct esp_finding *finding) {
     struct job *j = ctx;
     struct esp_str id[] = {finding->id, finding->other};
@@ -328,7 +346,11 @@ static enum esp_status note_finding(void *ctx, const struct esp_finding *finding
             j->record[status == ESP_OK ? number : 0].found = true;
         }
     }
-    return status == ESP_OK && j->out->found ? j->out->found(j->out->ctx, finding) : status;
+    if (status == ESP_OK && j->out->found) {
+        status = j->out->found(j->out->ctx, finding);
+    }
+    return status == ESP_OK && !is_mended(j->a->layout, finding->name) ? leave_finding(j, finding)
+                                                                       : status;
 }
 
 /* By node; the node's own word first, then what copies of it tell. */
@@ -568,8 +590,7 @@ static enum esp_status judge_all(struct job *j, uint32_t *whole, uint64_t *items
         if (j->record[i].bare && j->record[i].standing == WHOLE) {
             j->out->restored_count++;
             status = tell(j, j->out->restored, "restored-without-payload", i, j->record[i].parent,
-                          "the node's own item is gone, with its payload; an empty one takes its "
-                          "place, because other items tell of the node");
+                          restored_text);
         }
     }
     return status;
@@ -847,44 +868,13 @@ static enum esp_status refuse_attributes(const struct job *j) {
 
 /* --- all of it ------------------------------------------------------------------------------ */
 
-/* Is some node's place told by several parents? */
-static bool has_further_parents(const struct job *j) {
-    bool found = false;
-    for (uint32_t i = 1; i < j->claim_count; i++) {
-        const struct claim *a = &j->claim[i - 1], *b = &j->claim[i];
-        found = found || (a->node == b->node && a->kind == b->kind && a->parent != b->parent);
-    }
-    return found;
-}
-
-/* Where nodes may have several parents and other edges, those are no damage, and they are part of
- * what a node's item holds: a forest alone does not say how the items should be. */
-static enum esp_status leave_links(struct job *j, bool *leave_all) {
-    bool links = j->unknown_items || has_further_parents(j);
-    *leave_all = j->a->layout->ops->several_parents && links;
-    for (uint32_t i = 0; *leave_all && i < j->ids.count; i++) {
-        if (j->record[i].found) {
-            return leave(j, "has-links", i, ESP_IDMAP_NONE,
-                         "the table has edges beside its trees; only a journal mends it");
-        }
-    }
-    return ESP_OK;
-}
-
 static enum esp_status put_together(struct job *j) {
     uint32_t whole;
     uint64_t items;
     struct esp_forest *forest = NULL;
-    bool leave_all = false;
     enum esp_status status = refuse_unreadable(j);
     if (status == ESP_OK) {
         status = choose_parents(j);
-    }
-    if (status == ESP_OK) {
-        status = leave_links(j, &leave_all);
-    }
-    if (leave_all) {
-        return status;
     }
     if (status == ESP_OK) {
         status = judge_all(j, &whole, &items);
@@ -905,8 +895,59 @@ static enum esp_status put_together(struct job *j) {
     return status == ESP_OK ? delete_items(j) : status;
 }
 
+/* --- layouts that mend themselves ----------------------------------------------------------- */
+
+static enum esp_status count_item(void *ctx, const struct esp_item *item) {
+    struct job *j = ctx;
+    const struct esp_schema *schema = &j->a->layout->schema;
+    if (!esp_item_reserved(schema, item)) {
+        j->out->items++;
+        count_attributes(schema, item, j->had);
+    }
+    return ESP_OK;
+}
+
+static enum esp_status tell_restored(struct job *j, const struct esp_item *item) {
+    struct esp_finding finding = {.name = "restored-without-payload", .text = restored_text};
+    struct esp_node_view node;
+    if (esp_layout_view(j->a->layout, item, &j->room, &node)) {
+        finding.id = node.id;
+    }
+    j->out->restored_count++;
+    return j->out->restored ? j->out->restored(j->out->ctx, &finding) : ESP_OK;
+}
+
+static enum esp_status add_mended(void *ctx, const struct esp_item *before,
+                                  const struct esp_item *after) {
+    struct job *j = ctx;
+    struct esp_image image = {.has_before = before, .has_after = true, .after = *after};
+    enum esp_status status = before ? ESP_OK : tell_restored(j, after);
+    if (before) {
+        image.before = *before;
+    }
+    j->out->nodes++;
+    count_attributes(&j->a->layout->schema, after, j->made);
+    return status == ESP_OK ? esp_images_add(j->images, &image, j->a->err) : status;
+}
+
+static enum esp_status mend_found(struct job *j) {
+    struct esp_mend mend = {.image = add_mended, .left = leave_finding, .ctx = j};
+    struct esp_str *id = esp_arena_calloc(&j->arena, (size_t)j->ids.count + 1, sizeof *id);
+    if (!id) {
+        return out_of_memory(j);
+    }
+    for (uint32_t i = 0; i < j->ids.count; i++) {
+        id[mend.count] = j->ids.id[i];
+        mend.count += j->record[i].found;
+    }
+    mend.id = id;
+    enum esp_status status = j->a->layout->ops->mend(j->a, &mend);
+    return status == ESP_OK ? refuse_attributes(j) : status;
+}
+
 enum esp_status esp_rebuild_plan(struct esp_access *a, struct esp_rebuild *rebuild,
                                  struct esp_images *images) {
+    bool mends = a->layout->ops->mend != NULL;
     struct job j = {.a = a, .out = rebuild, .images = images};
     struct esp_scan scan = {.index = ESP_PRIMARY, .consistent = true};
     bool consistent = a->consistent;
@@ -919,9 +960,9 @@ enum esp_status esp_rebuild_plan(struct esp_access *a, struct esp_rebuild *rebui
     a->consistent = true;
     enum esp_status status = a->layout->ops->check(a, note_finding, &j);
     if (status == ESP_OK && rebuild->findings) {
-        status = esp_session_scan(a->session, &scan, survey_item, &j, a->err);
+        status = esp_session_scan(a->session, &scan, mends ? count_item : survey_item, &j, a->err);
         if (status == ESP_OK) {
-            status = put_together(&j);
+            status = mends ? mend_found(&j) : put_together(&j);
         }
     }
     a->consistent = consistent;

@@ -5,6 +5,7 @@
  */
 #include "converters/edge_set.h"
 #include "converters/paging.h"
+#include "loader/repair.h"
 #include "tests/conformance/by_plan.h"
 #include "tests/support/alloc.h"
 #include "tests/support/drives.h"
@@ -803,6 +804,340 @@ static void every_damage_is_found(void **state) {
     esp_forest_free(forest);
 }
 
+/* --- mending ------------------------------------------------------------------------- */
+
+#define SINCE              ",\"since\":{\"N\":\"2020\"}"
+#define EDGE(ID, TYPE, TO) KEYS("NODE-" ID, TYPE "-NODE-" TO)
+
+/* The two drives with links, some of which have data; `unset` is taken from an item's attributes,
+ * then `gone` deleted and `put` put. */
+static const struct mend_case {
+    const char *set, *unset[3], *gone, *put[2];
+    const char *note;  /* told of what is not as it was; NULL: the table is as it was */
+    const char *as[2]; /* changes that change nothing then */
+} mend_cases[] = {
+    {NULL, {"c edgeSet"}, NULL, {NULL}, NULL, {NULL}},
+    {NULL, {"c edgeSet", "C edgeSet", "i edgeSet"}, NULL, {NULL}, NULL, {NULL}},
+    {NULL, {"D edgeTypesIn"}, NULL, {NULL}, NULL, {NULL}},
+    {NULL, {"D edgeTypesIn", "C edgeSet", "V edgeTypesIn"}, NULL, {NULL}, NULL, {NULL}},
+    {NULL,
+     {"c edgeSet=\"whatever\"", "d edgeSet=\"PARENT-NODE-V-0000002000\""},
+     NULL,
+     {NULL},
+     NULL,
+     {NULL}},
+    {NULL,
+     {"i edgeSet=\"LIKES-NODE-C-500\",\"PARENT-NODE-d-0000001000\""},
+     NULL,
+     {NULL},
+     NULL,
+     {NULL}},
+    {NULL,
+     {"i edgeSetOmitted=\"PARENT\",\"MEMBER\"", "i edgeSet"},
+     NULL,
+     {NULL},
+     "",
+     {"i edgeSetOmitted=\"PARENT\"", "i edgeSet=\"LIKES-NODE-V-000\""}},
+    {"edge-set-omit=LIKES", {"C edgeSetOmitted", "c edgeSet"}, NULL, {NULL}, NULL, {NULL}},
+    {"edge-set-omit=PARENT", {"d edgeSetOmitted", "c edgeSetOmitted"}, NULL, {NULL}, NULL, {NULL}},
+    {"edge-set-max=0", {"c edgeSetOmitted"}, NULL, {NULL}, NULL, {NULL}},
+    /* What nothing tells. */
+    {NULL,
+     {NULL},
+     EDGE("d", "PARENT", "V"),
+     {NULL},
+     "left lost-parent d",
+     {"d edgeSet=\"PARENT-NODE-V-0000001000\""}},
+    {"edge-set-omit=PARENT",
+     {NULL},
+     EDGE("d", "PARENT", "V"),
+     {NULL},
+     "left lost-parent d",
+     {NULL}},
+    {NULL,
+     {NULL},
+     NULL,
+     {EDGE("d", "LIKES", "x") GSI0("9") SINCE},
+     "left edge-without-node d",
+     {NULL}},
+    {NULL, {NULL}, NULL, {EDGE("C", "LIKES", "II") GSI0("A")}, "left bad-gsi0 C", {NULL}},
+    {NULL, {"c edgeSet"}, NULL, {EDGE("c", "PARENT", "IV") GSI0("7")}, "left bad-gsi0 c", {NULL}},
+    {NULL,
+     {NULL},
+     NULL,
+     {EDGE("c", "PARENT", "IV") GSI0("7")},
+     "left bad-gsi0 c",
+     {"c edgeSet=\"PARENT-NODE-III-0000000005\",\"PARENT-NODE-IV-0000001000\""}},
+    {NULL, {NULL}, NULL, {KEYS("C", "C")}, "left bad-key C", {NULL}},
+    {NULL, {NULL}, NULL, {KEYS("NODE-C", "nothing")}, "left bad-key C", {NULL}},
+    {NULL, {NULL}, NULL, {KEYS("NODE-x", "nothing")}, "left bad-key x", {NULL}},
+    {NULL, {NULL}, NULL, {KEYS("C", "LIKES-NODE-D") GSI0("5")}, "left bad-key C", {NULL}},
+    {NULL, {NULL}, NULL, {KEYS("NODE-C", "LIKES-D") GSI0("5")}, "left bad-key C", {NULL}},
+    {NULL,
+     {"D edgeSet=\"PARENT-NODE-i-0000001000\""},
+     NULL,
+     {EDGE("D", "PARENT", "i") GSI0("0000001000")},
+     "left cycle",
+     {NULL}},
+    /* A node's item is gone, its edges are there. */
+    {NULL, {NULL}, NODE("V"), {NULL}, "restored restored-without-payload V", {NULL}},
+    {NULL, {"d edgeSet"}, NODE("V"), {NULL}, "restored restored-without-payload V", {NULL}},
+    {NULL,
+     {NULL},
+     NULL,
+     {EDGE("x", "PARENT", "V") GSI0("0000000009") SINCE,
+      EDGE("y", "LIKES", "x") GSI0("0000000009")},
+     "restored restored-without-payload x",
+     {NULL}},
+    {NULL, {NULL}, NODE("D"), {NULL}, "left edge-without-node III", {NULL}},
+};
+
+static struct esp_forest *linked_drives(void) {
+    static const char text[] = "\"since\":{\"N\":\"2020\"}";
+    const struct esp_data data = {text, sizeof text - 1, 8};
+    const struct esp_link_row rows[] = {
+        {.child = ESP_STR("C"),
+         .parent = ESP_STR("D"),
+         .type = ESP_STR("LIKES"),
+         .weight = ESP_STR("500-A"),
+         .data = data},
+        {.child = ESP_STR("III"), .parent = ESP_STR("D"), .type = ESP_STR("MEMBER")},
+        {.child = ESP_STR("i"), .parent = ESP_STR("V"), .type = ESP_STR("LIKES"), .data = data},
+        {.child = ESP_STR("c"),
+         .parent = ESP_STR("III"),
+         .weight = ESP_STR("5"),
+         .data = data,
+         .type = ESP_STR("PARENT")},
+    };
+    struct esp_forest *forest = drives_forest();
+    struct esp_error err = ESP_ERROR_INIT;
+    assert_ok(esp_forest_add_links(forest, rows, sizeof rows / sizeof rows[0], NULL, &err), &err);
+    return forest;
+}
+
+struct digests {
+    const struct esp_schema *schema;
+    uint64_t all, edges;
+};
+
+static enum esp_status add_digest(void *ctx, const struct esp_item *item) {
+    struct digests *d = ctx;
+    uint64_t digest = esp_item_digest(d->schema, item);
+    bool node = esp_str_eq(item->value[d->schema->pk].s, item->value[d->schema->sk].s);
+    d->all += digest;
+    d->edges += node ? 0 : digest;
+    return ESP_OK;
+}
+
+static struct digests digests_of(struct suite_table *t) {
+    struct digests d = {.schema = &t->layout->schema};
+    struct esp_scan scan = {.index = ESP_PRIMARY};
+    assert_ok(esp_session_scan(t->session, &scan, add_digest, &d, &t->err), &t->err);
+    return d;
+}
+
+/* "ID ATTRIBUTE" takes it away, "ID ATTRIBUTE=MEMBERS" makes it a set of those. */
+static void change_node(struct suite_table *t, const char *text) {
+    char key[64], json[256];
+    const char *name = strchr(text, ' ') + 1, *members = strchr(name, '=');
+    size_t len = members ? (size_t)(members - name) : strlen(name);
+    struct esp_change change = {ESP_CHANGE_REMOVE, {name, len}, {.type = ESP_TYPE_NONE}};
+    struct esp_write write = {.kind = ESP_UPDATE, .changes = &change, .change_count = 1};
+    snprintf(key, sizeof key, "NODE-%.*s", (int)(name - 1 - text), text);
+    snprintf(json, sizeof json, "{\"SS\":[%s]}", members ? members + 1 : "");
+    write.item.value[t->layout->schema.pk] = esp_s(esp_str_from(key));
+    write.item.value[t->layout->schema.sk] = esp_s(esp_str_from(key));
+    if (members) {
+        change.kind = ESP_CHANGE_SET;
+        change.value = (struct esp_value){ESP_TYPE_JSON, esp_str_from(json), 0};
+    }
+    assert_ok(esp_session_write(t->session, &write, 1, NULL, &t->err), &t->err);
+}
+
+struct notes {
+    char told[4096], all[4096];
+};
+
+static enum esp_status take_note(void *ctx, enum esp_repair_note kind,
+                                 const struct esp_finding *finding) {
+    struct notes *notes = ctx;
+    size_t len = strlen(notes->all), told = strlen(notes->told);
+    snprintf(notes->all + len, sizeof notes->all - len, "\n  %d %s '%.*s' '%.*s': %s", (int)kind,
+             finding->name, ESP_FMT(finding->id), ESP_FMT(finding->other), finding->text);
+    if (kind == ESP_REPAIR_LEFT || kind == ESP_REPAIR_RESTORED) {
+        snprintf(notes->told + told, sizeof notes->told - told, "%s %s %.*s\n",
+                 kind == ESP_REPAIR_LEFT ? "left" : "restored", finding->name,
+                 ESP_FMT(finding->id));
+    }
+    return ESP_OK;
+}
+
+/* Is the table whole then? */
+static bool mend_table(struct suite_table *t, bool dry_run, struct notes *notes) {
+    struct esp_repair repair = {.dry_run = dry_run, .tell = take_note, .ctx = notes};
+    *notes = (struct notes){.told = ""};
+    esp_arena_reset(&t->scratch);
+    esp_error_clear(&t->err);
+    assert_ok(esp_repair_run(&t->access, &repair), &t->err);
+    return esp_repair_is_whole(&repair);
+}
+
+static void mend_one(struct suite_table *t, const struct mend_case *c, size_t number) {
+    struct notes notes;
+    const struct digests before = digests_of(t);
+    for (size_t k = 0; k < 3 && c->unset[k]; k++) {
+        change_node(t, c->unset[k]);
+    }
+    if (c->gone) {
+        write_json(t, ESP_DELETE, c->gone);
+    }
+    for (size_t k = 0; k < 2 && c->put[k]; k++) {
+        write_json(t, ESP_PUT, c->put[k]);
+    }
+    const struct digests damaged = digests_of(t);
+    bool would = mend_table(t, true, &notes);
+    assert_int_equal(digests_of(t).all, damaged.all);
+    bool whole = mend_table(t, false, &notes);
+    const struct digests after = digests_of(t);
+    bool left = c->note && strstr(c->note, "left");
+    if (whole == left || would != whole || (c->note && !strstr(notes.told, c->note))) {
+        fail_msg("case %zu: whole %d, said %d, and:%s", number, whole, would, notes.all);
+    }
+    if (after.edges != damaged.edges) {
+        fail_msg("case %zu: edges are other ones:%s", number, notes.all);
+    }
+    if (!c->note && after.all != before.all) {
+        fail_msg("case %zu: the table is not as it was:%s", number, notes.all);
+    }
+    for (size_t k = 0; k < 2 && c->as[k]; k++) {
+        change_node(t, c->as[k]);
+    }
+    assert_int_equal(digests_of(t).all, after.all);
+    assert_int_equal(mend_table(t, false, &notes), whole); /* nothing more to do */
+    assert_int_equal(digests_of(t).all, after.all);
+}
+
+static void damage_is_mended(void **state) {
+    (void)state;
+    struct esp_forest *forest = linked_drives();
+    struct esp_store *store = open_store();
+    for (size_t i = 0; i < sizeof mend_cases / sizeof mend_cases[0]; i++) {
+        struct esp_layout layout = layout_of(mend_cases[i].set);
+        struct suite_table t;
+        suite_table_open(&t, store, &layout, "graph", forest);
+        mend_one(&t, &mend_cases[i], i);
+        suite_table_close(&t);
+    }
+    esp_store_close(store);
+    esp_forest_free(forest);
+}
+
+/* What nodes know of edges gets lost at random: the edges tell it again. */
+static void lost_sets_are_mended(void **state) {
+    (void)state;
+    static const char *const sets[] = {NULL,
+                                       "edge-set-omit=PARENT",
+                                       "edge-set-omit=LIKES,MEMBER",
+                                       "edge-set-max=200",
+                                       "edge-set-max=60",
+                                       "edge-set-max=0"};
+    static const char *const attrs[] = {"edgeSet", "edgeSetOmitted", "edgeTypesIn"};
+    struct esp_store *store = open_store();
+    size_t damaged = 0;
+    for (uint64_t seed = 0; seed < 120; seed++) {
+        struct run *r = calloc(1, sizeof *r);
+        struct esp_layout layout = layout_of(sets[seed % 6]);
+        struct notes notes;
+        assert_non_null(r);
+        esp_rng_init(&r->rng, 7000 + seed, 0);
+        struct esp_forest *forest = random_dag(r);
+        suite_table_open(&r->t, store, &layout, "graph", forest);
+        const struct digests before = digests_of(&r->t);
+        for (int i = 0; i < 3; i++) {
+            char text[64];
+            snprintf(text, sizeof text, "%s %s", r->g.node[random_node(r)].id,
+                     attrs[esp_rng_below(&r->rng, 3)]);
+            change_node(&r->t, text);
+        }
+        damaged += digests_of(&r->t).all != before.all;
+        if (!mend_table(&r->t, false, &notes) || digests_of(&r->t).all != before.all) {
+            fail_msg("seed %llu: the table is not as it was:%s", (unsigned long long)seed,
+                     notes.all);
+        }
+        suite_table_close(&r->t);
+        esp_forest_free(forest);
+        free(r);
+    }
+    assert_true(damaged > 60);
+    esp_store_close(store);
+}
+
+/* With another type of tree edges all parents seem not to know of them: nothing is written. */
+static void settings_of_another_table_mend_nothing(void **state) {
+    (void)state;
+    struct esp_forest *forest = drives_forest();
+    struct esp_store *store = open_store();
+    struct esp_layout layout = layout_of(NULL), other = layout_of("edge=CHILDOF");
+    struct suite_table t;
+    suite_table_open(&t, store, &layout, "graph", forest);
+    const struct digests before = digests_of(&t);
+    struct esp_repair repair = {.journal = NULL};
+    t.access.layout = &other;
+    assert_int_equal(esp_repair_run(&t.access, &repair), ESP_ERR_REFUSED);
+    t.access.layout = &layout;
+    assert_int_equal(digests_of(&t).all, before.all);
+    esp_error_clear(&t.err);
+    suite_table_close(&t);
+    esp_store_close(store);
+    esp_forest_free(forest);
+}
+
+static enum esp_status drop_image(void *ctx, const struct esp_item *before,
+                                  const struct esp_item *after) {
+    (void)before, (void)after;
+    ++*(size_t *)ctx;
+    return ESP_OK;
+}
+
+static enum esp_status drop_finding(void *ctx, const struct esp_finding *finding) {
+    (void)ctx, (void)finding;
+    return ESP_OK;
+}
+
+static void mending_without_memory(void **state) {
+    (void)state;
+    const struct esp_str ids[] = {ESP_STR("c"), ESP_STR("C"), ESP_STR("D"), ESP_STR("x")};
+    struct esp_forest *forest = linked_drives();
+    struct esp_layout layout = layout_of("edge-set-omit=LIKES");
+    struct esp_error err = ESP_ERROR_INIT;
+    enum esp_status status = ESP_ERR_NOMEM;
+    for (size_t n = 1; status == ESP_ERR_NOMEM; n++) {
+        struct esp_test_alloc alloc;
+        struct esp_store *store;
+        struct suite_table t;
+        size_t images = 0;
+        struct esp_mend mend = {ids, 4, drop_image, drop_finding, &images};
+        esp_test_alloc_init(&alloc, 0);
+        assert_ok(esp_store_open("memory:", NULL, &esp_clock_system, &alloc.alloc, &store, &err),
+                  &err);
+        suite_table_open(&t, store, &layout, "graph", forest);
+        change_node(&t, "c edgeSet");
+        change_node(&t, "D edgeTypesIn");
+        write_json(&t, ESP_PUT, EDGE("x", "PARENT", "V") GSI0("0000000009"));
+        alloc.calls = 0;
+        alloc.fail_at = n;
+        status = layout.ops->mend(&t.access, &mend);
+        alloc.fail_at = 0;
+        assert_true(status == ESP_OK ? images == 3 : t.err.status == ESP_ERR_NOMEM);
+        esp_error_clear(&t.err);
+        suite_table_close(&t);
+        esp_store_close(store);
+        esp_test_alloc_done(&alloc);
+    }
+    assert_int_equal(status, ESP_OK);
+    esp_forest_free(forest);
+}
+
 /* --- what is refused ----------------------------------------------------------------- */
 
 static void wrong_settings_are_refused(void **state) {
@@ -1186,8 +1521,26 @@ static void every_allocation_may_fail(void **state) {
     esp_forest_free(forest);
 }
 
+static char folder[256];
+
+static int make_folder(void **state) {
+    (void)state;
+    esp_test_mkdir(folder);
+    return setenv("XDG_STATE_HOME", folder, 1);
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    esp_test_rmdir(folder);
+    return 0;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(damage_is_mended),
+        cmocka_unit_test(lost_sets_are_mended),
+        cmocka_unit_test(settings_of_another_table_mend_nothing),
+        cmocka_unit_test(mending_without_memory),
         cmocka_unit_test(several_parents_and_types),
         cmocka_unit_test(every_damage_is_found),
         cmocka_unit_test(wrong_settings_are_refused),
@@ -1200,5 +1553,5 @@ int main(void) {
         cmocka_unit_test(other_writers_are_noticed),
         cmocka_unit_test(every_allocation_may_fail),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

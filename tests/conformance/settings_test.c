@@ -40,9 +40,9 @@ static const struct {
     {"entity", {NULL}, {"node=OTHER"}, false},
     {"entity", {NULL}, {"separator=|"}, false},
     {"entity", {NULL}, {"refs=on"}, true},
-    {"graph", {NULL}, {"node=OTHER"}, true},
-    {"graph", {"node=OTHER"}, {NULL}, true},
-    {"graph", {NULL}, {"edge=OTHER"}, true},
+    {"graph", {NULL}, {"node=OTHER"}, false},
+    {"graph", {"node=OTHER"}, {NULL}, false},
+    {"graph", {NULL}, {"edge=OTHER"}, false},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 

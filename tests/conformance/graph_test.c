@@ -3,7 +3,7 @@
  * a list of nodes and a list of edges.  Random writes, and after each of them the check, and after
  * some the answers.
  */
-#include "converters/edge_set.h"
+#include "converters/graph/edge_set.h"
 #include "converters/paging.h"
 #include "loader/repair.h"
 #include "tests/conformance/by_plan.h"

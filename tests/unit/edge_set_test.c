@@ -1,5 +1,5 @@
 /* Texts of edges and sets of them: read from both ends, whatever ids hold. */
-#include "converters/edge_set.h"
+#include "converters/graph/edge_set.h"
 #include "core/rng.h"
 #include "tests/support/support.h"
 

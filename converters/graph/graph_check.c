@@ -6,7 +6,7 @@
  * whichever of the two comes first waits there for the other.
  */
 #include "converters/check.h"
-#include "converters/graph.h"
+#include "converters/graph/graph.h"
 
 enum {
     IS_EDGE = 1,      /* there is such an edge */

@@ -1,4 +1,4 @@
-#include "converters/path_key.h"
+#include "converters/path_key/path_key.h"
 
 /* --- checks before the first write -------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 #include "converters/paging.h"
-#include "converters/path_key.h"
+#include "converters/path_key/path_key.h"
 
 enum { QUERIES_MAX = 16384 /* in one call: bounds the memory of wide steps */ };
 

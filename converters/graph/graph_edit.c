@@ -3,7 +3,7 @@
  * leave it; then the writes of each node go together: its edges, and its item with the edge set
  * that follows from them.  As many nodes as fit share a transaction.
  */
-#include "converters/graph.h"
+#include "converters/graph/graph.h"
 
 enum {
     TRANSACT_WRITES_MAX = 100,

@@ -6,7 +6,7 @@
  * The partitions of the nodes that the check names are read twice: first to see which of them
  * exist and what leads to them, then, one after another, to make their items.
  */
-#include "converters/graph.h"
+#include "converters/graph/graph.h"
 
 enum { QUERIES_AT_ONCE = 256 };
 

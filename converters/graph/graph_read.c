@@ -1,5 +1,5 @@
 /* The read operations of the layout graph. */
-#include "converters/graph.h"
+#include "converters/graph/graph.h"
 #include "converters/paging.h"
 
 enum { FETCH_NODES_MAX = 16384 /* at a time: bounds the memory of large answers */ };

@@ -1,4 +1,4 @@
-#include "converters/edge_set.h"
+#include "converters/graph/edge_set.h"
 
 #include "converters/idmap.h"
 

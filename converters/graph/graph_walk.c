@@ -1,5 +1,5 @@
 /* Reading the nodes of the layout graph with their edges, and the ways up and down. */
-#include "converters/graph.h"
+#include "converters/graph/graph.h"
 
 #include <stdlib.h>
 

@@ -14,7 +14,7 @@
  * Memory is a->scratch and errors go to a->err unless a comment says otherwise.
  */
 #include "converters/access.h"
-#include "converters/edge_set.h"
+#include "converters/graph/edge_set.h"
 
 enum {
     GRAPH_SOURCE,

@@ -6,7 +6,7 @@
  *
  * Design: docs/layouts/graph.md.  The operations are in graph_read.c and graph_edit.c.
  */
-#include "converters/graph.h"
+#include "converters/graph/graph.h"
 #include "converters/validate.h"
 
 #include <stdlib.h>

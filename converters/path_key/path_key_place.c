@@ -1,4 +1,4 @@
-#include "converters/path_key.h"
+#include "converters/path_key/path_key.h"
 
 uint32_t esp_place_parts(const struct esp_layout *l, struct esp_str sk) {
     return esp_way_count(l, sk) + 1;

@@ -3,7 +3,7 @@
  * and a subtree one query of the table itself, which may be read consistently; the price is that a
  * key cannot be updated: a move writes every item below anew.  The key design is in path_key.h.
  */
-#include "converters/path_key.h"
+#include "converters/path_key/path_key.h"
 
 #include "converters/check.h"
 #include "converters/validate.h"

@@ -71,7 +71,7 @@ def main():
     whole_command(rows, "a shuffled CSV becomes `path` items", f"{espalier} import {big} --layout path --to null: --table nodes")
     whole_command(rows, "... `replica` items", f"{espalier} import {big} --layout replica --to null: --table nodes")
     whole_command(rows, "embedded store, `path` with its index", f"{espalier} import {small} --layout path --to local:{WORK}/db --table nodes", fresh)
-    whole_command(rows, "four layouts, all operations, 200 samples", f"{espalier} compare datasets/world.csv --no-report")
+    whole_command(rows, "eight layouts, all operations, 200 samples", f"{espalier} compare datasets/world.csv --no-report")
     fresh()
 
     lines = [f"Measured {time.strftime('%Y-%m-%d')} on {machine()}.", "", "### Whole commands", "", *rows, "", "### Programs"]

@@ -22,17 +22,11 @@ static enum esp_status report(void *ctx, const struct esp_finding *finding) {
     struct esp_buf *out = &check->out;
     check->findings++;
     if (check->json) {
-        esp_buf_printf(out, "%s{\"name\":\"%s\",\"id\":", check->findings > 1 ? "," : "",
-                       finding->name);
-        esp_json_put_string(out, finding->id);
-        ESP_BUF_LIT(out, ",\"other\":");
-        esp_json_put_string(out, finding->other);
-        ESP_BUF_LIT(out, ",\"text\":");
-        esp_json_put_string(out, esp_str_from(finding->text));
+        esp_buf_printf(out, "%s{", check->findings > 1 ? "," : "");
+    }
+    esp_cli_put_finding(out, finding, check->json);
+    if (check->json) {
         ESP_BUF_LIT(out, "}");
-    } else {
-        esp_buf_printf(out, "%s %.*s%s%.*s: %s\n", finding->name, ESP_FMT(finding->id),
-                       finding->other.len ? " " : "", ESP_FMT(finding->other), finding->text);
     }
     return out->len >= FLUSH_BYTES ? esp_cli_print(check->cli, out) : ESP_OK;
 }

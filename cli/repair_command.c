@@ -32,20 +32,15 @@ static enum esp_status put_note(void *ctx, enum esp_repair_note note,
     struct report *report = ctx;
     struct esp_buf *out = &report->out;
     report->notes++;
-    if (report->options->shared.json) {
-        esp_buf_printf(out,
-                       "%s{\"kind\":\"%s\",\"name\":\"%s\",\"id\":", report->notes > 1 ? "," : "",
-                       note_names[note], finding->name);
-        esp_json_put_string(out, finding->id);
-        ESP_BUF_LIT(out, ",\"other\":");
-        esp_json_put_string(out, finding->other);
-        ESP_BUF_LIT(out, ",\"text\":");
-        esp_json_put_string(out, esp_str_from(finding->text));
-        ESP_BUF_LIT(out, "}");
+    bool json = report->options->shared.json;
+    if (json) {
+        esp_buf_printf(out, "%s{\"kind\":\"%s\",", report->notes > 1 ? "," : "", note_names[note]);
     } else {
-        esp_buf_printf(out, "%s: %s %.*s%s%.*s: %s\n", note_names[note], finding->name,
-                       ESP_FMT(finding->id), finding->other.len ? " " : "", ESP_FMT(finding->other),
-                       finding->text);
+        esp_buf_printf(out, "%s: ", note_names[note]);
+    }
+    esp_cli_put_finding(out, finding, json);
+    if (json) {
+        ESP_BUF_LIT(out, "}");
     }
     return out->len >= FLUSH_BYTES ? esp_cli_print(report->cli, out) : ESP_OK;
 }

@@ -418,3 +418,17 @@ const char *esp_cli_nearest(const char *name, const char *(*name_at)(size_t i), 
     }
     return nearest;
 }
+
+void esp_cli_put_finding(struct esp_buf *out, const struct esp_finding *finding, bool json) {
+    if (!json) {
+        esp_buf_printf(out, "%s %.*s%s%.*s: %s\n", finding->name, ESP_FMT(finding->id),
+                       finding->other.len ? " " : "", ESP_FMT(finding->other), finding->text);
+        return;
+    }
+    esp_buf_printf(out, "\"name\":\"%s\",\"id\":", finding->name);
+    esp_json_put_string(out, finding->id);
+    ESP_BUF_LIT(out, ",\"other\":");
+    esp_json_put_string(out, finding->other);
+    ESP_BUF_LIT(out, ",\"text\":");
+    esp_json_put_string(out, esp_str_from(finding->text));
+}

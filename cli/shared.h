@@ -82,6 +82,10 @@ void esp_cli_put_cost_json(struct esp_buf *out, const struct esp_usage *usage, b
 /* The same as a sentence. */
 void esp_cli_put_cost(struct esp_buf *out, const struct esp_usage *usage, bool write);
 
+/* Append a finding: members of a JSON object without braces, or "NAME ID OTHER: text" and a line
+ * feed. */
+void esp_cli_put_finding(struct esp_buf *out, const struct esp_finding *finding, bool json);
+
 /* From now on Ctrl-C (and SIGTERM) only sets the flag, the second one kills.  For work that
  * has something to bring to a good end. */
 const volatile int *esp_cli_catch_signals(void);

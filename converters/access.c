@@ -127,6 +127,13 @@ enum esp_status esp_access_get(struct esp_access *a, struct esp_str id, struct e
     return esp_access_get_two(a, id, (struct esp_str){0}, out, NULL);
 }
 
+enum esp_status esp_access_node(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
+                                void *ctx) {
+    struct esp_item item;
+    enum esp_status status = esp_access_get(a, args->at.id, &item);
+    return status == ESP_OK ? esp_access_pass(a, &item, fn, ctx) : status;
+}
+
 enum esp_status esp_access_exists(struct esp_access *a, struct esp_str id) {
     struct esp_item item;
     return esp_access_get(a, id, &item);

@@ -59,6 +59,10 @@ struct esp_str esp_access_join(struct esp_access *access, struct esp_str a, stru
 enum esp_status esp_access_missing(struct esp_access *a, struct esp_str id);
 /* The item of one node; ERR_NOT_FOUND when there is none. */
 enum esp_status esp_access_get(struct esp_access *a, struct esp_str id, struct esp_item *out);
+/* The operation `node`: a GetItem of the node's own item, told by the layout's view.  An esp_op_fn.
+ */
+enum esp_status esp_access_node(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
+                                void *ctx);
 /* The items of two nodes in one round trip; `second` empty: only the first is fetched.
  * ERR_NOT_FOUND names the one that is missing. */
 enum esp_status esp_access_get_two(struct esp_access *a, struct esp_str first,

@@ -123,13 +123,6 @@ static bool view(const struct esp_layout *l, const struct esp_item *item,
 
 /* --- reads ------------------------------------------------------------------------ */
 
-static enum esp_status op_node(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
-                               void *ctx) {
-    struct esp_item item;
-    enum esp_status status = esp_access_get(a, args->at.id, &item);
-    return status == ESP_OK ? esp_access_pass(a, &item, fn, ctx) : status;
-}
-
 static enum esp_status op_parent(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                                  void *ctx) {
     struct adjacency_key key;
@@ -138,7 +131,7 @@ static enum esp_status op_parent(struct esp_access *a, const struct esp_args *ar
         return status;
     }
     struct esp_args up = {.at.id = key.parent};
-    return op_node(a, &up, fn, ctx);
+    return esp_access_node(a, &up, fn, ctx);
 }
 
 static struct esp_query children_query(struct esp_str id) {
@@ -680,7 +673,7 @@ const struct esp_layout_ops esp_layout_adjacency = {
     .resolve = resolve,
     .op =
         {
-            [ESP_OP_NODE] = op_node,
+            [ESP_OP_NODE] = esp_access_node,
             [ESP_OP_PARENT] = op_parent,
             [ESP_OP_CHILDREN] = op_children,
             [ESP_OP_SIBLINGS] = op_siblings,

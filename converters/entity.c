@@ -350,13 +350,6 @@ static enum esp_status resolve(struct esp_access *a, struct esp_str id, struct e
 
 /* --- reads up --------------------------------------------------------------------- */
 
-static enum esp_status op_node(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
-                               void *ctx) {
-    struct esp_item item;
-    enum esp_status status = esp_access_get(a, args->at.id, &item);
-    return status == ESP_OK ? esp_access_pass(a, &item, fn, ctx) : status;
-}
-
 static enum esp_status op_parent(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                                  void *ctx) {
     struct entity_key key;
@@ -365,7 +358,7 @@ static enum esp_status op_parent(struct esp_access *a, const struct esp_args *ar
         return status;
     }
     struct esp_args up = {.at.id = key.parent};
-    return op_node(a, &up, fn, ctx);
+    return esp_access_node(a, &up, fn, ctx);
 }
 
 static enum esp_status damaged_cycle(struct esp_access *a, struct esp_str id) {
@@ -1328,7 +1321,7 @@ const struct esp_layout_ops esp_layout_entity = {
     .node_key = node_key,
     .op =
         {
-            [ESP_OP_NODE] = op_node,
+            [ESP_OP_NODE] = esp_access_node,
             [ESP_OP_PARENT] = op_parent,
             [ESP_OP_CHILDREN] = op_children,
             [ESP_OP_SIBLINGS] = op_siblings,

@@ -185,13 +185,6 @@ static bool is_below(const struct interval_key *node, const struct interval_key 
 
 /* --- reads ------------------------------------------------------------------------ */
 
-static enum esp_status op_node(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
-                               void *ctx) {
-    struct esp_item item;
-    enum esp_status status = esp_access_get(a, args->at.id, &item);
-    return status == ESP_OK ? esp_access_pass(a, &item, fn, ctx) : status;
-}
-
 static enum esp_status op_parent(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
                                  void *ctx) {
     struct interval_key key;
@@ -200,7 +193,7 @@ static enum esp_status op_parent(struct esp_access *a, const struct esp_args *ar
         return status;
     }
     struct esp_args up = {.at.id = key.parent};
-    return op_node(a, &up, fn, ctx);
+    return esp_access_node(a, &up, fn, ctx);
 }
 
 /* Nodes whose lft lies in [lft, rgt] and whose depth in [lo, hi] (hi < 0: any depth). */
@@ -327,7 +320,8 @@ static enum esp_status op_level(struct esp_access *a, const struct esp_args *arg
                                 void *ctx) {
     struct esp_condition filter = {
         .name = a->layout->schema.attr[DEPTH].name, .op = ESP_EQ, .lo = esp_n(args->lo)};
-    return args->lo == 0 ? op_node(a, args, fn, ctx) : query_tree(a, args, &filter, fn, ctx);
+    return args->lo == 0 ? esp_access_node(a, args, fn, ctx)
+                         : query_tree(a, args, &filter, fn, ctx);
 }
 
 static enum esp_status op_tree(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
@@ -1285,7 +1279,7 @@ const struct esp_layout_ops esp_layout_nested_set = {
     .resolve = resolve,
     .op =
         {
-            [ESP_OP_NODE] = op_node,
+            [ESP_OP_NODE] = esp_access_node,
             [ESP_OP_PARENT] = op_parent,
             [ESP_OP_CHILDREN] = op_children,
             [ESP_OP_SIBLINGS] = op_siblings,

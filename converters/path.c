@@ -343,13 +343,6 @@ static enum esp_status key_at(struct esp_access *a, const struct esp_locator *at
 
 /* --- reads ------------------------------------------------------------------------ */
 
-static enum esp_status op_node(struct esp_access *a, const struct esp_args *args, esp_node_fn *fn,
-                               void *ctx) {
-    struct esp_item item;
-    enum esp_status status = esp_access_get(a, args->at.id, &item);
-    return status == ESP_OK ? esp_access_pass(a, &item, fn, ctx) : status;
-}
-
 /* The ids of all ancestors, root first, in the scratch arena. */
 static enum esp_status ancestor_ids(struct esp_access *a, const struct path_key *key,
                                     struct esp_str **out, size_t *count) {
@@ -373,7 +366,7 @@ static enum esp_status op_parent(struct esp_access *a, const struct esp_args *ar
         return status;
     }
     struct esp_args up = {.at.id = id[count - 1]};
-    return op_node(a, &up, fn, ctx);
+    return esp_access_node(a, &up, fn, ctx);
 }
 
 static enum esp_status op_ancestors(struct esp_access *a, const struct esp_args *args,
@@ -574,7 +567,7 @@ static enum esp_status op_level(struct esp_access *a, const struct esp_args *arg
     struct range range = {.lo = args->lo, .hi = args->lo};
     uint64_t count;
     if (args->lo == 0) {
-        return op_node(a, args, fn, ctx);
+        return esp_access_node(a, args, fn, ctx);
     }
     enum esp_status status = root_key(a, args->at.id, &range.key);
     if (status == ESP_OK) {
@@ -592,7 +585,7 @@ static enum esp_status op_tree(struct esp_access *a, const struct esp_args *args
     enum esp_status status = root_key(a, args->at.id, &range.key);
     if (status == ESP_OK && !is_whole(a->layout)) {
         range.lo = 1;
-        status = op_node(a, args, fn, ctx);
+        status = esp_access_node(a, args, fn, ctx);
     }
     if (status == ESP_OK) {
         status = query_range(a, &range, fn, ctx, &count);
@@ -1076,7 +1069,7 @@ static const struct esp_option tree_path_options[] = {
     .resolve = resolve, .check = check
 
 #define SHARED_OPERATIONS                                                                          \
-    [ESP_OP_NODE] = op_node, [ESP_OP_PARENT] = op_parent, [ESP_OP_CHILDREN] = op_children,         \
+    [ESP_OP_NODE] = esp_access_node, [ESP_OP_PARENT] = op_parent, [ESP_OP_CHILDREN] = op_children, \
     [ESP_OP_SIBLINGS] = op_siblings, [ESP_OP_ANCESTORS] = op_ancestors,                            \
     [ESP_OP_DESCENDANTS] = op_descendants, [ESP_OP_WINDOW] = op_window, [ESP_OP_LEVEL] = op_level, \
     [ESP_OP_TREE] = op_tree, [ESP_OP_IS_DESCENDANT] = op_is_descendant,                            \
